@@ -1,0 +1,18 @@
+//! An embedded Kubernetes cluster: the API, its controllers, kubelets and the applications in the pods, in one process,
+//! on a virtual clock, with every random choice drawn from one seed.
+//!
+//! It knows the Kubernetes API and the applications' wire formats, and nothing of the operator under test: an operator is
+//! whatever future the caller hands to the [`harness`].
+//!
+//! ```text
+//!   operator ──kube::Client──▶ faults ──▶ api ◀── world (StatefulSet controller, kubelets, garbage collector)
+//!        └────http request───▶ faults ──▶ world::dial ──▶ apps (PD)
+//!                                   every write and every application state ──▶ journal ──▶ invariants
+//! ```
+
+pub mod api;
+pub mod apps;
+pub mod clock;
+pub mod journal;
+pub mod rng;
+pub mod world;

@@ -1,0 +1,1 @@
+//! Controllers, kubelets and nodes.

@@ -1,0 +1,1 @@
+//! Talking to the applications: facts in, verbs out, no decisions.
