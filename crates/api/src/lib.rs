@@ -1,1 +1,13 @@
-//! placeholder
+//! Windlass's custom resources (`windlass.dev/v1alpha1`): their types, the rules that the API server enforces on them, and the way
+//! from what a person wrote to what [`windlass_plan`] works with.
+//!
+//! A field is here when it does something; the others of the design come with what they switch.
+
+pub mod conditions;
+pub mod crd;
+pub mod quorum_cluster;
+pub mod status;
+pub mod translate;
+
+pub use quorum_cluster::{QuorumCluster, QuorumClusterSpec};
+pub use status::QuorumClusterStatus;

@@ -1,1 +1,39 @@
-//! placeholder
+//! Pure decisions: what to do next, from what was observed.
+//!
+//! Everything here is synchronous and total. No clock (`now` is an argument), no I/O, no randomness, no order that depends on
+//! a hash. [`rollout::plan`] is the entry: it takes what is wanted and what was seen, and answers with one [`Decision`] and the
+//! record to keep. What is not known blocks: see [`Fact`].
+//!
+//! ```text
+//!   Want ─┐
+//!   View ─┼─▶ rollout::plan ─▶ Plan { decision: Act(Step) | Wait | Halt | Done, record }
+//!   now  ─┘        │
+//!                  ├─ gate      what must hold before a member is taken down
+//!                  ├─ handover  who leads while it is down
+//!                  └─ stage     how long each stage may take
+//! ```
+#![deny(missing_docs, clippy::arithmetic_side_effects, clippy::indexing_slicing)]
+
+pub mod bug;
+pub mod decision;
+pub mod fact;
+pub mod fence;
+pub mod gate;
+pub mod handover;
+pub mod quorum;
+pub mod reason;
+pub mod record;
+pub mod rollout;
+pub mod stage;
+pub mod version;
+pub mod want;
+pub mod workload;
+
+pub use decision::{Decision, Hold, Plan, Step};
+pub use fact::Fact;
+pub use quorum::{Member, MemberName, Quorum};
+pub use reason::Reason;
+pub use record::Record;
+pub use version::Version;
+pub use want::Want;
+pub use workload::{Pod, View, Workload};

@@ -1,0 +1,85 @@
+//! Conditions that kstatus, `kubectl wait`, Helm and Flux understand: Ready, Reconciling, Stalled.
+
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{Condition, Time},
+    jiff::Timestamp,
+};
+
+/// What to say of a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What is wanted is what is there.
+    pub ready: Tri,
+    /// Work goes on.
+    pub reconciling: bool,
+    /// A person must look.
+    pub stalled: bool,
+    /// A word for machines.
+    pub reason: String,
+    /// A sentence for people.
+    pub message: String,
+}
+
+/// A condition's status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tri {
+    /// It is so.
+    True,
+    /// It is not so.
+    False,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Tri {
+    /// As Kubernetes writes it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+impl From<bool> for Tri {
+    fn from(value: bool) -> Self {
+        if value { Self::True } else { Self::False }
+    }
+}
+
+/// The conditions for a verdict. Transition times of conditions whose status stays are kept, so an equal verdict gives equal bytes.
+pub fn conditions(before: &[Condition], verdict: &Verdict, generation: i64, now: Timestamp) -> Vec<Condition> {
+    let states =
+        [("Ready", verdict.ready), ("Reconciling", Tri::from(verdict.reconciling)), ("Stalled", Tri::from(verdict.stalled))];
+    states
+        .into_iter()
+        .map(|(type_, status)| {
+            let kept = before.iter().find(|old| old.type_ == type_ && old.status == status.text());
+            Condition {
+                type_: type_.to_owned(),
+                status: status.text().to_owned(),
+                reason: verdict.reason.clone(),
+                message: verdict.message.clone(),
+                observed_generation: Some(generation),
+                last_transition_time: kept.map_or(Time(now), |old| old.last_transition_time.clone()),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Timestamp, Tri, Verdict, conditions};
+
+    #[test]
+    fn transition_times_move_only_with_the_status() {
+        let verdict = |ready| Verdict { ready, reconciling: false, stalled: false, reason: "Upgraded".into(), message: String::new() };
+        let (first, second) = (Timestamp::from_second(1).unwrap(), Timestamp::from_second(2).unwrap());
+        let before = conditions(&[], &verdict(Tri::Unknown), 1, first);
+        let after = conditions(&before, &verdict(Tri::True), 1, second);
+        assert_eq!(after[0].last_transition_time.0, second, "Ready changed");
+        assert_eq!(after[1].last_transition_time.0, first, "Reconciling did not");
+        assert_eq!(conditions(&after, &verdict(Tri::True), 1, second), after);
+    }
+}

@@ -1,0 +1,40 @@
+//! The CustomResourceDefinitions as they are shipped.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSON};
+use kube::CustomResourceExt;
+use serde_json::json;
+
+use crate::quorum_cluster::QuorumCluster;
+
+/// All CustomResourceDefinitions.
+pub fn all() -> Vec<CustomResourceDefinition> {
+    vec![quorum_cluster()]
+}
+
+/// QuorumCluster's.
+pub fn quorum_cluster() -> CustomResourceDefinition {
+    let mut crd = QuorumCluster::crd();
+    for version in &mut crd.spec.versions {
+        let status = version
+            .schema
+            .as_mut()
+            .and_then(|schema| schema.open_api_v3_schema.as_mut())
+            .and_then(|schema| schema.properties.as_mut())
+            .and_then(|properties| properties.get_mut("status"));
+        if let Some(status) = status {
+            // kstatus takes a resource without conditions for finished: until the operator has looked, say that nobody knows.
+            status.default = Some(JSON(json!({
+                "observedGeneration": -1,
+                "conditions": [{
+                    "type": "Ready",
+                    "status": "Unknown",
+                    "reason": "NotSeen",
+                    "message": "the operator has not looked at this resource yet",
+                    "lastTransitionTime": "1970-01-01T00:00:00Z",
+                }],
+            })));
+            status.nullable = None;
+        }
+    }
+    crd
+}

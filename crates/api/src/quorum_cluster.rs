@@ -1,0 +1,243 @@
+//! `QuorumCluster`: a StatefulSet that already exists, the quorum system in it, and the version it shall run.
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::status::QuorumClusterStatus;
+
+/// Keeps a quorum that lives in a StatefulSet at the wanted version, one member at a time.
+#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "windlass.dev",
+    version = "v1alpha1",
+    kind = "QuorumCluster",
+    namespaced,
+    status = "QuorumClusterStatus",
+    shortname = "qc",
+    category = "windlass",
+    derive = "PartialEq",
+    printcolumn = r#"{"name":"System","type":"string","jsonPath":".spec.system.type"}"#,
+    printcolumn = r#"{"name":"Version","type":"string","jsonPath":".status.currentVersion"}"#,
+    printcolumn = r#"{"name":"Target","type":"string","jsonPath":".spec.version"}"#,
+    printcolumn = r#"{"name":"Done","type":"string","jsonPath":".status.upgrade.progress"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
+    printcolumn = r#"{"name":"Waits for","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type=='Ready')].message"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self.system.type == oldSelf.system.type").message("system.type can't change: delete this QuorumCluster and create another").field_path(".system.type"))]
+pub struct QuorumClusterSpec {
+    /// The StatefulSet that holds the members.
+    #[x_kube(validation = Rule::new("self == oldSelf").message("workload can't change: delete this QuorumCluster and create another"))]
+    pub workload: WorkloadRef,
+    /// What runs in it and how to talk to it.
+    pub system: System,
+    /// The version that every member shall run, as the system itself reports it. A leading `v` makes no difference.
+    #[schemars(regex(pattern = r"^v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$"))]
+    pub version: String,
+    /// The image that brings this version. Without it, today's image with the version as its tag; where today's tag begins
+    /// with `v`, so does the new one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub image: Option<String>,
+    /// How members are brought to the new version.
+    #[serde(default)]
+    pub update_strategy: UpdateStrategy,
+    /// Limits of one upgrade.
+    #[serde(default)]
+    pub upgrade: UpgradeLimits,
+    /// What is allowed that is refused otherwise.
+    #[serde(default)]
+    pub policy: Policy,
+    /// Things that a person asks for once: a new value asks anew.
+    #[serde(default)]
+    pub requests: Requests,
+    /// What happens to the StatefulSet's update strategy when this resource is deleted.
+    #[serde(default)]
+    pub deletion_policy: DeletionPolicy,
+    /// Begin nothing new, and take back what Kubernetes has not begun yet.
+    #[serde(default)]
+    pub paused: bool,
+}
+
+/// Where the members live.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadRef {
+    /// The StatefulSet's name, in this resource's namespace.
+    #[schemars(length(min = 1, max = 253))]
+    pub stateful_set: String,
+    /// The container whose image is the system's.
+    #[schemars(length(min = 1, max = 63))]
+    pub container: String,
+}
+
+/// The systems that Windlass can talk to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum SystemType {
+    /// TiKV's Placement Driver.
+    Pd,
+}
+
+impl SystemType {
+    /// The name in the custom resource.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pd => "Pd",
+        }
+    }
+}
+
+/// The quorum system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct System {
+    /// Which system.
+    #[serde(rename = "type")]
+    pub type_: SystemType,
+    /// Where each member's HTTP API listens.
+    #[serde(default = "default_port")]
+    #[schemars(range(min = 1, max = 65535))]
+    pub port: i32,
+    /// Talk TLS; without it, plain HTTP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
+}
+
+fn default_port() -> i32 {
+    2379
+}
+
+/// TLS to the members. The certificate must be valid for the pod's DNS name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Tls {
+    /// A Secret in this namespace with the certificate authority as `ca.crt`.
+    #[schemars(length(min = 1, max = 253))]
+    pub ca_secret: String,
+    /// A Secret in this namespace of type kubernetes.io/tls (`tls.crt`, `tls.key`) that the members accept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub client_secret: Option<String>,
+}
+
+/// How members are brought to the new version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateStrategy {
+    /// The way.
+    #[serde(rename = "type", default)]
+    pub type_: StrategyType,
+    /// Details of RollingUpdate.
+    #[serde(default)]
+    pub rolling_update: RollingUpdate,
+}
+
+/// The ways.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum StrategyType {
+    /// Pod by pod in the same StatefulSet.
+    #[default]
+    RollingUpdate,
+}
+
+/// Details of RollingUpdate.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RollingUpdate {
+    /// Who goes first.
+    #[serde(default)]
+    pub order: Order,
+}
+
+/// Who goes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Order {
+    /// Highest ordinal first, held by the StatefulSet's partition.
+    #[default]
+    ReverseOrdinal,
+}
+
+/// Limits of one upgrade.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpgradeLimits {
+    /// How long each stage of replacing a member may take, counted from that stage's start.
+    #[serde(default)]
+    pub deadlines: Deadlines,
+    /// A replaced member counts as caught up when it is at most so many log entries behind the leader.
+    #[serde(default = "default_lag")]
+    #[schemars(range(min = 0))]
+    pub max_lag_entries: i64,
+}
+
+fn default_lag() -> i64 {
+    100
+}
+
+impl Default for UpgradeLimits {
+    fn default() -> Self {
+        Self { deadlines: Deadlines::default(), max_lag_entries: default_lag() }
+    }
+}
+
+/// Deadlines, written like `90s`, `5m` or `1h30m`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Deadlines {
+    /// From asking the leader to hand over until leadership is seen elsewhere; then it is asked again.
+    #[schemars(regex(pattern = DURATION))]
+    pub step_down: String,
+    /// From permitting the replacement until the new pod is Ready.
+    #[schemars(regex(pattern = DURATION))]
+    pub ready: String,
+    /// From Ready until the member is healthy.
+    #[schemars(regex(pattern = DURATION))]
+    pub health: String,
+    /// From healthy until the member has caught up.
+    #[schemars(regex(pattern = DURATION))]
+    pub sync: String,
+}
+
+/// What a duration looks like.
+const DURATION: &str = r"^([0-9]+(h|m|s|ms))+$";
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self { step_down: "30s".into(), ready: "5m".into(), health: "2m".into(), sync: "2m".into() }
+    }
+}
+
+/// What is allowed that is refused otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Policy {
+    /// Going to an older version. Whether the data survives that is for you to know.
+    #[serde(default)]
+    pub allow_downgrade: bool,
+    /// With one or two members, replacing one takes the quorum down: accept that.
+    #[serde(default)]
+    pub accept_downtime: bool,
+}
+
+/// Edge-triggered requests: any value that differs from the one handled last (see status.requests) asks anew.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Requests {
+    /// Finish a rollout that was half done when this StatefulSet was adopted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub resume: Option<String>,
+}
+
+/// What happens to the StatefulSet's update strategy when this resource is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DeletionPolicy {
+    /// It becomes what it was before the first upgrade; in the middle of an upgrade it stays as it is, so that nothing moves.
+    #[default]
+    Restore,
+    /// It stays as it is.
+    Retain,
+}

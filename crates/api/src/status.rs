@@ -1,0 +1,161 @@
+//! What Windlass reports about a QuorumCluster, and what it must find again after a restart.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The state of a QuorumCluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct QuorumClusterStatus {
+    /// The generation of the spec that this status speaks of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// In one word, for people: Pending, Running, Upgrading, Reverting, Paused, Blocked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// The version that all members run; first set when all agree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current_version: Option<String>,
+    /// The StatefulSet that holds the members now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    /// The StatefulSet's update strategy before Windlass first wrote to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adopted: Option<Adopted>,
+    /// Which operator process acts on this resource.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub election: Option<Election>,
+    /// The upgrade that is under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upgrade: Option<Upgrade>,
+    /// The members as last seen, in the order of their ordinals.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pod"]))]
+    pub members: Vec<MemberStatus>,
+    /// The requests that were handled.
+    #[serde(skip_serializing_if = "HandledRequests::is_empty")]
+    pub requests: HandledRequests,
+    /// Ready, Reconciling and Stalled, as kstatus reads them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// An update strategy to restore.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Adopted {
+    /// RollingUpdate or OnDelete.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The partition, where the StatefulSet had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<i32>,
+}
+
+/// Which operator process acts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Election {
+    /// Never the same for two processes.
+    pub id: String,
+    /// Grows by one with every take-over.
+    pub epoch: i64,
+    /// When this process took over.
+    pub claimed_at: MicroTime,
+    /// Everything that the predecessor may still have been writing was touched.
+    pub settled: bool,
+}
+
+/// The upgrade that is under way. Written before each act, so that a successor knows what was about to happen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Upgrade {
+    /// Where it goes.
+    pub target_version: String,
+    /// The image of that version.
+    pub target_image: String,
+    /// Where it came from.
+    pub from_version: String,
+    /// The image that it came from.
+    pub from_image: String,
+    /// It goes back to where an unfinished upgrade came from.
+    #[serde(default)]
+    pub reverting: bool,
+    /// The StatefulSet was seen with the target's image.
+    #[serde(default)]
+    pub template_seen: bool,
+    /// When it began.
+    pub started_at: MicroTime,
+    /// The partition that was written last or is about to be written.
+    pub current_partition: i32,
+    /// What it was before that.
+    pub previous_partition: i32,
+    /// The members that are done.
+    #[serde(default)]
+    pub completed_pods: Vec<String>,
+    /// Done members of all members, like 1/3.
+    #[serde(default)]
+    pub progress: String,
+    /// The newest version that has led since it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub highest_led_version: Option<String>,
+    /// How often leadership was asked to move.
+    #[serde(default)]
+    pub hand_overs: i32,
+    /// What is being waited for, and since when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Stage>,
+    /// The act that was decided last, by name and object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent: Option<String>,
+}
+
+/// A stage of replacing one member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Stage {
+    /// HandOver, Replace, Join or Sync.
+    pub name: String,
+    /// The member's pod.
+    pub pod: String,
+    /// Deadlines count from here.
+    pub since: MicroTime,
+    /// How often its act was tried.
+    #[serde(default)]
+    pub attempts: i32,
+}
+
+/// One member as last seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberStatus {
+    /// The pod, and the member's name.
+    pub pod: String,
+    /// Leader, Follower or Unknown.
+    pub role: String,
+    /// What the running process says it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// True, False or Unknown.
+    pub healthy: String,
+    /// During an upgrade: InSync or Behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag: Option<String>,
+}
+
+/// The values of `spec.requests` that were handled.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HandledRequests {
+    /// See `spec.requests.resume`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
+}
+
+impl HandledRequests {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}

@@ -1,0 +1,209 @@
+//! From the custom resource to the planner's types and back. What can't be read becomes a hold with the field's name in it.
+
+use std::{str::FromStr, time::Duration};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use windlass_images::Reference;
+use windlass_plan::{
+    Hold, MemberName, Reason, Version, Want,
+    fence::{self, ElectionId},
+    record::Record,
+    stage::{self, StageKind},
+    want::{self, Target},
+};
+
+use crate::{
+    quorum_cluster::{Deadlines, QuorumClusterSpec},
+    status::{Election, Stage, Upgrade},
+};
+
+/// What the spec asks for, given the image that the StatefulSet names today.
+pub fn want(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Want, Hold> {
+    let version = Version::from_str(&spec.version).map_err(|error| invalid("spec.version", &error))?;
+    let image = match &spec.image {
+        Some(image) => image.parse::<Reference>().map_err(|error| invalid("spec.image", &error))?,
+        None => image_for(&spec.version, todays_image)?,
+    };
+    Ok(Want {
+        target: Target { version, image: image.to_string() },
+        paused: spec.paused,
+        allow_downgrade: spec.policy.allow_downgrade,
+        accept_downtime: spec.policy.accept_downtime,
+        deadlines: deadlines(&spec.upgrade.deadlines)?,
+        max_lag: u64::try_from(spec.upgrade.max_lag_entries).map_err(|error| invalid("spec.upgrade.maxLagEntries", &error))?,
+    })
+}
+
+/// Today's repository with the version as its tag, in the tag's own habit of a leading `v`.
+fn image_for(version: &str, todays_image: &str) -> Result<Reference, Hold> {
+    let today = todays_image.parse::<Reference>().map_err(|error| invalid("the StatefulSet's image", &error))?;
+    let bare = version.strip_prefix('v').unwrap_or(version);
+    let habit = if today.tag().is_some_and(|tag| tag.starts_with('v')) { "v" } else { "" };
+    // A tag can't hold build metadata's plus sign; registries write an underscore for it.
+    let tag = format!("{habit}{}", bare.replace('+', "_"));
+    today.with_tag(&tag).map_err(|error| invalid("spec.version", &error))
+}
+
+fn deadlines(written: &Deadlines) -> Result<want::Deadlines, Hold> {
+    let Deadlines { step_down, ready, health, sync } = written;
+    Ok(want::Deadlines {
+        step_down: duration("stepDown", step_down)?,
+        ready: duration("ready", ready)?,
+        health: duration("health", health)?,
+        sync: duration("sync", sync)?,
+    })
+}
+
+fn duration(field: &str, text: &str) -> Result<Duration, Hold> {
+    let field = format!("spec.upgrade.deadlines.{field}");
+    let signed = text.parse::<jiff::SignedDuration>().map_err(|error| invalid(&field, &error))?;
+    Duration::try_from(signed).map_err(|error| invalid(&field, &error))
+}
+
+fn invalid(field: &str, why: &dyn std::fmt::Display) -> Hold {
+    Hold::new(Reason::InvalidSpec, format!("{field}: {why}"))
+}
+
+/// The upgrade that is under way, from the status.
+pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
+    // Destructured whole: a field that is forgotten here would be lost at the next restart.
+    let Upgrade {
+        target_version,
+        target_image,
+        from_version,
+        from_image,
+        reverting,
+        template_seen,
+        started_at,
+        current_partition,
+        previous_partition,
+        completed_pods,
+        progress: _,
+        highest_led_version,
+        hand_overs,
+        stage,
+        intent: _,
+    } = upgrade;
+    let version = |field: &str, text: &str| Version::from_str(text).map_err(|error| invalid(&format!("status.upgrade.{field}"), &error));
+    let number = |field: &str, value: i32| u32::try_from(value).map_err(|error| invalid(&format!("status.upgrade.{field}"), &error));
+    Ok(Record {
+        target: Target { version: version("targetVersion", target_version)?, image: target_image.clone() },
+        from: Target { version: version("fromVersion", from_version)?, image: from_image.clone() },
+        reverting: *reverting,
+        template_seen: *template_seen,
+        started_at: started_at.0,
+        partition: number("currentPartition", *current_partition)?,
+        previous_partition: number("previousPartition", *previous_partition)?,
+        completed: completed_pods.iter().map(MemberName::new).collect(),
+        highest_led: highest_led_version.as_deref().map(|text| version("highestLedVersion", text)).transpose()?,
+        hand_overs: number("handOvers", *hand_overs)?,
+        stage: stage.as_ref().map(read_stage).transpose()?,
+    })
+}
+
+fn read_stage(written: &Stage) -> Result<stage::Stage, Hold> {
+    let kind = StageKind::from_str(&written.name).map_err(|error| invalid("status.upgrade.stage.name", &error))?;
+    let attempts = u32::try_from(written.attempts).map_err(|error| invalid("status.upgrade.stage.attempts", &error))?;
+    Ok(stage::Stage { kind, pod: MemberName::new(&written.pod), since: written.since.0, attempts })
+}
+
+/// The upgrade that is under way, for the status.
+pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrade {
+    let Record {
+        target,
+        from,
+        reverting,
+        template_seen,
+        started_at,
+        partition,
+        previous_partition,
+        completed,
+        highest_led,
+        hand_overs,
+        stage,
+    } = record;
+    let number = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
+    Upgrade {
+        target_version: target.version.to_string(),
+        target_image: target.image.clone(),
+        from_version: from.version.to_string(),
+        from_image: from.image.clone(),
+        reverting: *reverting,
+        template_seen: *template_seen,
+        started_at: MicroTime(*started_at),
+        current_partition: number(*partition),
+        previous_partition: number(*previous_partition),
+        completed_pods: completed.iter().map(ToString::to_string).collect(),
+        progress: format!("{}/{replicas}", completed.len()),
+        highest_led_version: highest_led.as_ref().map(ToString::to_string),
+        hand_overs: number(*hand_overs),
+        stage: stage.as_ref().map(|stage| Stage {
+            name: <&str>::from(stage.kind).to_owned(),
+            pod: stage.pod.to_string(),
+            since: MicroTime(stage.since),
+            attempts: number(stage.attempts),
+        }),
+        intent,
+    }
+}
+
+/// Who acts, from the status.
+pub fn election(written: &Election) -> Result<fence::Election, Hold> {
+    let epoch = u64::try_from(written.epoch).map_err(|error| invalid("status.election.epoch", &error))?;
+    Ok(fence::Election { id: ElectionId::new(&written.id), epoch, claimed_at: written.claimed_at.0, settled: written.settled })
+}
+
+/// Who acts, for the status.
+pub fn written_election(election: &fence::Election) -> Election {
+    Election {
+        id: election.id.to_string(),
+        epoch: i64::try_from(election.epoch).unwrap_or(i64::MAX),
+        claimed_at: MicroTime(election.claimed_at),
+        settled: election.settled,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use windlass_plan::Reason;
+
+    use super::want;
+    use crate::quorum_cluster::QuorumClusterSpec;
+
+    fn spec(yaml: &str) -> QuorumClusterSpec {
+        let base = "workload: { statefulSet: pd, container: pd }\nsystem: { type: Pd }\n";
+        serde_saphyr::from_str(&format!("{base}{yaml}")).unwrap()
+    }
+
+    #[rstest]
+    #[case::habit_of_v("version: 8.5.1", "registry.example:5000/pingcap/pd:v8.1.0", "registry.example:5000/pingcap/pd:v8.5.1")]
+    #[case::habit_without_v("version: v8.5.1", "pingcap/pd:8.1.0", "pingcap/pd:8.5.1")]
+    #[case::digest_is_dropped(
+        "version: 8.5.1",
+        "pd:v8.1.0@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+        "pd:v8.5.1"
+    )]
+    #[case::own_image("version: 8.5.1\nimage: mirror.example/pd:custom", "pd:v8.1.0", "mirror.example/pd:custom")]
+    fn the_image_is_todays_with_the_new_tag(#[case] yaml: &str, #[case] today: &str, #[case] expected: &str) {
+        assert_eq!(want(&spec(yaml), today).unwrap().target.image, expected);
+    }
+
+    #[rstest]
+    #[case::version("version: latest", "pd:v8.1.0", "spec.version")]
+    #[case::image("version: 8.5.1\nimage: 'PD:8:5'", "pd:v8.1.0", "spec.image")]
+    #[case::todays_image("version: 8.5.1", "::", "the StatefulSet's image")]
+    #[case::deadline("version: 8.5.1\nupgrade: { deadlines: { ready: soon } }", "pd:v8.1.0", "spec.upgrade.deadlines.ready")]
+    fn what_cannot_be_read_is_named(#[case] yaml: &str, #[case] today: &str, #[case] field: &str) {
+        let hold = want(&spec(yaml), today).unwrap_err();
+        assert_eq!(hold.reason, Reason::InvalidSpec);
+        assert!(hold.message.starts_with(field), "{}", hold.message);
+    }
+
+    #[test]
+    fn deadlines_have_the_documented_defaults() {
+        let wanted = want(&spec("version: 8.5.1"), "pd:v8.1.0").unwrap();
+        assert_eq!(wanted.deadlines, want::Deadlines::default());
+        assert_eq!(wanted.max_lag, 100);
+    }
+}

@@ -1,0 +1,74 @@
+//! Seeded bugs: one-line mistakes that the test suites must catch.
+//!
+//! A suite that can't fail proves nothing, so each safety rule has a switch here that breaks it. The switches exist only with
+//! the cargo feature `seeded-bugs`, which no shipped build enables; without it [`active`] is the constant `false`.
+
+/// A mistake that somebody could have made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumIter, strum::IntoStaticStr)]
+pub enum Bug {
+    /// Half is taken for a majority: a member more than the quorum can spare is taken down.
+    QuorumOffByOne,
+    /// The leader is restarted without a hand-over.
+    LeaderNotChecked,
+    /// The hand-over is believed without reading the leader back.
+    HandOverNotVerified,
+    /// The template is written and the partition left where it was.
+    TemplateWithoutPartition,
+    /// A lowered partition stays, whatever happens to the quorum.
+    PermitLeftStanding,
+    /// The next member is taken down without waiting for the previous one.
+    PreviousNotAwaited,
+    /// Two members are permitted at once.
+    PartitionTooLow,
+    /// A new target is written over a half-done rollout, with everything held.
+    RetargetHalfWay,
+    /// Leadership goes to a member whose own turn is still to come.
+    OutdatedTarget,
+    /// A downgrade is taken for an upgrade.
+    DowngradeUnnoticed,
+    /// Decisions come from a possibly stale cache of the API server.
+    StaleReads,
+    /// What the application said in an earlier pass is good enough.
+    CachedMembers,
+    /// Writes carry no resourceVersion.
+    UnfencedWrites,
+    /// A new leader acts without touching what its predecessor may still be writing.
+    NoTouchAtTakeOver,
+    /// A lost lease goes unnoticed.
+    LeaseNotChecked,
+    /// Evictions are let through while a member is down.
+    EvictionsNotHeld,
+    /// Nothing is recorded before an act.
+    NoIntent,
+}
+
+#[cfg(feature = "seeded-bugs")]
+mod switch {
+    use std::cell::Cell;
+
+    use super::Bug;
+
+    thread_local! {
+        static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+    }
+
+    /// Plants a bug (or none) on this thread.
+    pub fn plant(bug: Option<Bug>) {
+        PLANTED.set(bug);
+    }
+
+    /// Whether this bug is planted on this thread.
+    pub fn active(bug: Bug) -> bool {
+        PLANTED.get() == Some(bug)
+    }
+}
+
+#[cfg(feature = "seeded-bugs")]
+pub use switch::{active, plant};
+
+/// Always false: this build has no seeded bugs.
+#[cfg(not(feature = "seeded-bugs"))]
+#[inline]
+pub const fn active(_: Bug) -> bool {
+    false
+}

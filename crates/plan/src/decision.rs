@@ -1,0 +1,133 @@
+//! What to do now: one step, or a reason not to.
+
+use std::{fmt, time::Duration};
+
+use crate::{quorum::MemberName, reason::Reason, record::Record};
+
+/// Why nothing is done, for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// The machine's word.
+    pub reason: Reason,
+    /// What exactly is waited for: names, values seen, values needed.
+    pub message: String,
+}
+
+impl Hold {
+    /// A hold for this reason.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into() }
+    }
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.message, self.reason.next_step())
+    }
+}
+
+/// One act. Whoever carries it out adds the fence: uid and resourceVersion of what the decision saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Write the pod template's image, with everything held in the same write (H8).
+    WriteTemplate {
+        /// The new image.
+        image: String,
+        /// `replicas`, always; none only in a seeded bug.
+        partition: Option<u32>,
+    },
+    /// Make evictions of the members impossible while one of them is replaced (H12).
+    HoldEvictions,
+    /// Ask the leader to hand over.
+    HandOver {
+        /// Who leads, and is asked.
+        from: MemberName,
+        /// Who shall lead.
+        to: MemberName,
+    },
+    /// Lower the partition so that Kubernetes replaces this pod.
+    Permit {
+        /// Whose turn it is.
+        pod: MemberName,
+        /// Its index.
+        partition: u32,
+    },
+    /// Raise the partition again before Kubernetes has used it (H9).
+    TakeBack {
+        /// Who shall stay.
+        pod: MemberName,
+        /// One above its index.
+        partition: u32,
+        /// What changed.
+        because: Hold,
+    },
+    /// Let evictions through again.
+    ReleaseEvictions,
+    /// All is done: hold everything, so that a stray change of the template rolls nothing (H11).
+    Park {
+        /// `replicas`.
+        partition: u32,
+    },
+}
+
+impl Step {
+    /// The event's reason and the metric's label.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::WriteTemplate { .. } => "TemplateWritten",
+            Self::HoldEvictions => "EvictionsHeld",
+            Self::HandOver { .. } => "HandOver",
+            Self::Permit { .. } => "MemberPermitted",
+            Self::TakeBack { .. } => "PermitTakenBack",
+            Self::ReleaseEvictions => "EvictionsReleased",
+            Self::Park { .. } => "Parked",
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WriteTemplate { image, .. } => write!(f, "write image {image} into the template, everything held"),
+            Self::HoldEvictions => f.write_str("hold evictions while members are replaced"),
+            Self::HandOver { from, to } => write!(f, "hand leadership over from {from} to {to}"),
+            Self::Permit { pod, partition } => write!(f, "let Kubernetes replace {pod} (partition {partition})"),
+            Self::TakeBack { pod, partition, because } => {
+                write!(f, "take the permit for {pod} back (partition {partition}): {}", because.message)
+            }
+            Self::ReleaseEvictions => f.write_str("let evictions through again"),
+            Self::Park { partition } => write!(f, "hold all pods at the reached version (partition {partition})"),
+        }
+    }
+}
+
+/// What to do now.
+#[must_use]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Exactly one act, then look again.
+    Act(Step),
+    /// Something will happen by itself; look again at the latest after this long.
+    Wait {
+        /// What is waited for.
+        on: Hold,
+        /// The safety net; an event usually comes first.
+        recheck: Duration,
+    },
+    /// A person must look; nothing moves before.
+    Halt {
+        /// What for.
+        on: Hold,
+    },
+    /// What is wanted is what is there.
+    Done,
+}
+
+/// A decision, and what to record before it is carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// What to do.
+    pub decision: Decision,
+    /// The upgrade that is under way after this decision; none at rest.
+    pub record: Option<Record>,
+}

@@ -1,0 +1,109 @@
+//! Taking over from a predecessor whose writes may still be on their way (H1, H3).
+
+use std::{fmt, time::Duration};
+
+use jiff::Timestamp;
+
+use crate::bug::{self, Bug};
+
+/// One process's claim to act; never the same for two processes, nor for two terms of one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ElectionId(String);
+
+impl ElectionId {
+    /// An ID from its text.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self(id.into())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ElectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Who acts on a custom resource, as recorded there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Election {
+    /// Whose turn it is.
+    pub id: ElectionId,
+    /// Grows by one per take-over.
+    pub epoch: u64,
+    /// When it was claimed.
+    pub claimed_at: Timestamp,
+    /// Everything that the predecessor may still be writing was touched, so that its writes miss.
+    pub settled: bool,
+}
+
+/// What to do about the claim before anything else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// It is ours: act.
+    Held,
+    /// Write our own ID by compare-and-swap.
+    Take(Election),
+    /// Writes that the API server had already accepted from the predecessor may take until then.
+    WaitUntil(Timestamp),
+    /// Touch what the predecessor may still be writing, then record that.
+    Touch(Election),
+}
+
+/// Where we stand. `longest_write` is the longest that the API server works on one write (`?timeout=`).
+pub fn claim(recorded: Option<&Election>, me: &ElectionId, longest_write: Duration, now: Timestamp) -> Claim {
+    match recorded {
+        // Nobody has ever acted on this resource, for an act is preceded by a claim: nothing can be on its way.
+        None => Claim::Take(Election { id: me.clone(), epoch: 1, claimed_at: now, settled: true }),
+        Some(other) if other.id != *me => {
+            let epoch = other.epoch.saturating_add(1);
+            Claim::Take(Election { id: me.clone(), epoch, claimed_at: now, settled: bug::active(Bug::NoTouchAtTakeOver) })
+        }
+        Some(ours) if ours.settled => Claim::Held,
+        Some(ours) => {
+            let over = ours.claimed_at.saturating_add(longest_write).unwrap_or(Timestamp::MAX);
+            if now < over { Claim::WaitUntil(over) } else { Claim::Touch(Election { settled: true, ..ours.clone() }) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use jiff::Timestamp;
+
+    use super::{Claim, Election, ElectionId, claim};
+
+    const WRITE: Duration = Duration::from_secs(10);
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_take_over_claims_then_waits_then_touches_then_acts() {
+        let (old, new) = (ElectionId::new("a"), ElectionId::new("b"));
+        let Claim::Take(first) = claim(None, &old, WRITE, at(0)) else { panic!("not taken") };
+        assert_eq!((first.epoch, first.settled), (1, true));
+        assert_eq!(claim(Some(&first), &old, WRITE, at(1)), Claim::Held);
+
+        let Claim::Take(second) = claim(Some(&first), &new, WRITE, at(100)) else { panic!("not taken") };
+        assert_eq!((second.epoch, second.settled), (2, false));
+        assert_eq!(claim(Some(&second), &new, WRITE, at(109)), Claim::WaitUntil(at(110)));
+        let Claim::Touch(third) = claim(Some(&second), &new, WRITE, at(110)) else { panic!("not touched") };
+        assert_eq!(third, Election { settled: true, ..second.clone() });
+        assert_eq!(claim(Some(&third), &new, WRITE, at(111)), Claim::Held);
+    }
+
+    #[test]
+    fn the_old_leader_that_comes_back_starts_over() {
+        let recorded = Election { id: ElectionId::new("b"), epoch: 7, claimed_at: at(0), settled: true };
+        let Claim::Take(again) = claim(Some(&recorded), &ElectionId::new("a"), WRITE, at(50)) else { panic!("not taken") };
+        assert_eq!((again.epoch, again.settled), (8, false));
+    }
+}

@@ -1,0 +1,216 @@
+//! What must hold before a member is taken down: named gates, asked in order, the first objection counts.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    bug::{self, Bug},
+    decision::Hold,
+    fact::Fact,
+    handover,
+    quorum::{MemberName, can_spare_one},
+    reason::Reason,
+    stage::StageKind,
+    version::Version,
+    want::Want,
+    workload::{Evictions, Pod, View},
+};
+
+/// The question: may this pod be taken down now?
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// What is wanted.
+    pub want: &'a Want,
+    /// What was seen.
+    pub view: &'a View,
+    /// What replaced members must run.
+    pub version: &'a Version,
+    /// Who would be taken down.
+    pub victim: &'a Pod,
+}
+
+/// A gate's answer.
+pub type Verdict = Result<(), Hold>;
+
+/// A named condition.
+pub struct Gate {
+    /// How people call it.
+    pub name: &'static str,
+    /// What it demands.
+    pub check: fn(&Ask<'_>) -> Verdict,
+}
+
+/// Everything that must be true before a member is taken down, the most telling first.
+pub const BEFORE_RESTART: &[Gate] = &[
+    Gate { name: "NotPaused", check: not_paused },
+    Gate { name: "PodsPresent", check: |ask| pods_present(ask.view) },
+    Gate { name: "MembersKnown", check: |ask| members_known(ask.view) },
+    Gate { name: "LeaderKnown", check: |ask| leader_known(ask.view) },
+    Gate { name: "SpareMember", check: |ask| spare_member(ask.want, ask.view) },
+    Gate { name: "EveryoneSettled", check: everyone_settled },
+    Gate { name: "QuorumSurvives", check: quorum_survives },
+    Gate { name: "LeadershipStays", check: leadership_stays },
+];
+
+/// The first objection to taking `ask.victim` down.
+pub fn first_objection(gates: &[Gate], ask: &Ask<'_>) -> Verdict {
+    gates.iter().try_for_each(|gate| (gate.check)(ask))
+}
+
+fn not_paused(ask: &Ask<'_>) -> Verdict {
+    if ask.want.paused { Err(Hold::new(Reason::Paused, "paused")) } else { Ok(()) }
+}
+
+/// All pods exist and none is on its way out.
+pub fn pods_present(view: &View) -> Verdict {
+    for index in 0..view.workload.replicas {
+        let name = view.workload.member(index);
+        match view.pod(&name) {
+            None => return Err(Hold::new(Reason::PodNotReady, format!("pod {name} does not exist yet"))),
+            Some(pod) if pod.terminating && !bug::active(Bug::PreviousNotAwaited) => {
+                return Err(Hold::new(Reason::PodNotReady, format!("pod {name} is terminating")));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The system lists its members, and they are the pods.
+pub fn members_known(view: &View) -> Verdict {
+    let members = match &view.quorum.members {
+        Fact::Known(members) => members,
+        Fact::Unknown(why) => return Err(Hold::new(Reason::MembersUnknown, format!("the members are not known: {why}"))),
+    };
+    let pods: BTreeSet<&MemberName> = view.pods.iter().map(|pod| &pod.name).collect();
+    let listed: BTreeSet<&MemberName> = members.keys().collect();
+    let missing = names(pods.difference(&listed));
+    let extra = names(listed.difference(&pods));
+    match (missing.is_empty(), extra.is_empty()) {
+        (true, true) => Ok(()),
+        (false, true) => Err(Hold::new(Reason::MembersDoNotMatch, format!("pods that are no members: {missing}"))),
+        (true, false) => Err(Hold::new(Reason::MembersDoNotMatch, format!("members that have no pod: {extra}"))),
+        (false, false) => Err(Hold::new(
+            Reason::MembersDoNotMatch,
+            format!("pods that are no members: {missing}; members that have no pod: {extra}"),
+        )),
+    }
+}
+
+/// Somebody leads, and everybody agrees who.
+pub fn leader_known(view: &View) -> Verdict {
+    match &view.quorum.leader {
+        Fact::Unknown(why) => Err(Hold::new(Reason::LeaderUnknown, format!("the leader is not known: {why}"))),
+        Fact::Known(leader) if view.quorum.member(leader).is_none() => {
+            Err(Hold::new(Reason::LeaderUnknown, format!("{leader} is said to lead and is no member")))
+        }
+        Fact::Known(_) => Ok(()),
+    }
+}
+
+/// The quorum is large enough to lose a member at all, or a person accepts that it goes down (H14).
+pub fn spare_member(want: &Want, view: &View) -> Verdict {
+    let members = view.quorum.size();
+    if can_spare_one(members) || want.accept_downtime {
+        return Ok(());
+    }
+    Err(Hold::new(
+        Reason::NoSpareMember,
+        format!("with {members} member{} none can be spared: replacing one takes the quorum down", if members == 1 { "" } else { "s" }),
+    ))
+}
+
+/// What a member lacks to count as up: the stage it is in, and the hold that says so.
+pub struct Lacking {
+    /// Which stage's clock runs.
+    pub stage: StageKind,
+    /// What is waited for.
+    pub hold: Hold,
+}
+
+/// Whether a member is up in every sense: its pod ready, itself healthy, and, once replaced, of the right version and caught up.
+pub fn settled(want: &Want, view: &View, version: &Version, pod: &Pod) -> Result<(), Lacking> {
+    let lacking = |stage, reason, message| Err(Lacking { stage, hold: Hold::new(reason, message) });
+    let name = &pod.name;
+    if !pod.is_up() {
+        let trouble = pod.trouble.as_deref().map(|trouble| format!(": {trouble}")).unwrap_or_default();
+        return lacking(StageKind::Replace, Reason::PodNotReady, format!("pod {name} is not ready{trouble}"));
+    }
+    let Some(member) = view.quorum.member(name) else {
+        return lacking(StageKind::Join, Reason::MembersUnknown, format!("{name} is not among the known members"));
+    };
+    match &member.healthy {
+        Fact::Known(true) => {}
+        Fact::Known(false) => return lacking(StageKind::Join, Reason::MemberUnhealthy, format!("{name} is not healthy")),
+        Fact::Unknown(why) => return lacking(StageKind::Join, Reason::MembersUnknown, format!("{name}'s health is not known: {why}")),
+    }
+    let runs = match &member.version {
+        Fact::Known(runs) => runs,
+        Fact::Unknown(why) => return lacking(StageKind::Join, Reason::MembersUnknown, format!("{name}'s version is not known: {why}")),
+    };
+    if view.is_outdated(pod) {
+        return Ok(());
+    }
+    if runs != version {
+        return lacking(
+            StageKind::Join,
+            Reason::VersionMismatch,
+            format!("{name} runs {runs} from image {}, and {version} was asked for", view.workload.image),
+        );
+    }
+    match view.quorum.lag(name) {
+        Fact::Known(Some(lag)) if lag > want.max_lag => {
+            lacking(StageKind::Sync, Reason::MemberBehind, format!("{name} is {lag} entries behind the leader, {} are allowed", want.max_lag))
+        }
+        Fact::Known(_) => Ok(()),
+        Fact::Unknown(why) => lacking(StageKind::Sync, Reason::MembersUnknown, format!("{name}'s position is not known: {why}")),
+    }
+}
+
+/// Every member is up, the one to be taken down too: an unhealthy member blocks until it recovers (C2, C5).
+fn everyone_settled(ask: &Ask<'_>) -> Verdict {
+    if bug::active(Bug::PreviousNotAwaited) {
+        return Ok(());
+    }
+    ask.view.pods.iter().rev().try_for_each(|pod| settled(ask.want, ask.view, ask.version, pod).map_err(|lacking| lacking.hold))
+}
+
+/// Enough healthy members are left without the victim (C4).
+fn quorum_survives(ask: &Ask<'_>) -> Verdict {
+    let members = ask.view.quorum.size();
+    // Accepted downtime is for quorums that can't do without it, never for a larger one that is merely sick (H14).
+    let accepted = ask.want.accept_downtime && !can_spare_one(members);
+    if ask.view.quorum.survives_losing(&ask.victim.name) || accepted {
+        return Ok(());
+    }
+    Err(Hold::new(Reason::QuorumAtRisk, format!("the others are no healthy majority without {}", ask.victim.name)))
+}
+
+/// Whoever leads while the victim is down keeps leading: no member wants to lead more than that one (H19).
+fn leadership_stays(ask: &Ask<'_>) -> Verdict {
+    let Some(members) = ask.view.quorum.members.known() else { return Ok(()) };
+    if members.len() == 1 {
+        return Ok(());
+    }
+    let heir = match ask.view.quorum.leader.known() {
+        Some(leader) if *leader != ask.victim.name => leader.clone(),
+        Some(_) | None => handover::target(ask.want, ask.view, ask.victim)?.name.clone(),
+    };
+    let priority = members.get(&heir).map_or(0, |member| member.priority);
+    let rival = members.iter().filter(|(name, member)| **name != heir && member.priority > priority).max_by_key(|(_, member)| member.priority);
+    match rival {
+        None => Ok(()),
+        Some((name, member)) => Err(Hold::new(
+            Reason::LeaderPriority,
+            format!("{name} has leader-priority {}, {heir} has {priority}: leadership would not stay with {heir}", member.priority),
+        )),
+    }
+}
+
+/// Nobody else can take a member down meanwhile (H12).
+pub fn evictions_held(view: &View) -> bool {
+    view.evictions != Evictions::Open || bug::active(Bug::EvictionsNotHeld)
+}
+
+fn names<'a>(names: impl Iterator<Item = &'a &'a MemberName>) -> String {
+    names.map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,151 @@
+//! Why it waits: one enum whose names are condition reasons, event reasons, metric labels and the titles of runbooks.
+
+/// The cause of a hold. What a person needs beyond the name is in [`Reason::next_step`] and in the hold's message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumIter, strum::IntoStaticStr)]
+pub enum Reason {
+    /// `spec.paused` is set.
+    Paused,
+    /// The resource's own fields contradict each other or can't be read.
+    InvalidSpec,
+    /// There is no StatefulSet of that name.
+    WorkloadNotFound,
+    /// The StatefulSet has no container of that name.
+    ContainerNotFound,
+    /// The StatefulSet is scaled to zero.
+    NoReplicas,
+    /// The StatefulSet is being deleted.
+    WorkloadDeleting,
+    /// Another QuorumCluster manages this StatefulSet.
+    AlreadyManaged,
+    /// The StatefulSet's update strategy is none that this order can work with (H7).
+    UnsupportedStrategy,
+    /// Somebody else changed the update strategy while an upgrade runs.
+    StrategyChanged,
+    /// Somebody else changed the pod template while an upgrade runs.
+    TemplateChanged,
+    /// The set was half upgraded when it was adopted (H40).
+    HalfUpgraded,
+    /// The target is older than what runs, and nobody allowed that (H15).
+    DowngradeNotAllowed,
+    /// One or two members: taking one down takes the quorum down (H14).
+    NoSpareMember,
+    /// The StatefulSet controller has not seen the newest spec yet.
+    ControllerBehind,
+    /// Members and pods are not the same set.
+    MembersDoNotMatch,
+    /// What the system says can't be had, can't be read or contradicts itself.
+    MembersUnknown,
+    /// It is not known who leads, or nobody does.
+    LeaderUnknown,
+    /// A member is known to be unhealthy (C5).
+    MemberUnhealthy,
+    /// Taking this member down would take the quorum down (C4).
+    QuorumAtRisk,
+    /// A pod is missing, terminating or not ready.
+    PodNotReady,
+    /// A member that was replaced has not caught up with the leader's log.
+    MemberBehind,
+    /// A replaced member runs another version than the one asked for.
+    VersionMismatch,
+    /// A member's leader-priority would undo the hand-over (H19).
+    LeaderPriority,
+    /// Leadership was asked to move and has not been seen elsewhere yet.
+    AwaitingHandOver,
+    /// No healthy member can take over leadership (C5).
+    NoHandOverTarget,
+    /// Kubernetes may replace the pod and has not done so yet (H9).
+    AwaitingReplacement,
+    /// All pods are replaced and the StatefulSet's controller has not concluded the rollout yet (H11).
+    AwaitingConclusion,
+    /// A stage took longer than its deadline.
+    DeadlineExceeded,
+    /// What was read is older than what we wrote ourselves.
+    StaleView,
+    /// A predecessor's writes may still be on their way (H1).
+    TakingOver,
+}
+
+impl Reason {
+    /// The name that conditions, events and metrics carry.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// What a person can do about it; what happens by itself says so.
+    pub fn next_step(self) -> &'static str {
+        match self {
+            Self::Paused => "set spec.paused to false to go on",
+            Self::InvalidSpec => "correct the field that the message names",
+            Self::WorkloadNotFound => "create the StatefulSet or correct spec.workload.statefulSet",
+            Self::ContainerNotFound => "correct spec.workload.container",
+            Self::NoReplicas => "scale the StatefulSet up",
+            Self::WorkloadDeleting => "nothing is done to a StatefulSet that is being deleted",
+            Self::AlreadyManaged => "delete one of the two QuorumClusters",
+            Self::UnsupportedStrategy => "set the StatefulSet's updateStrategy to RollingUpdate",
+            Self::StrategyChanged => "put the update strategy back to what the message says, and find out who changed it",
+            Self::TemplateChanged => "put the image back to what the message says, or ask for it in spec.version and spec.image",
+            Self::HalfUpgraded => "set spec.requests.resume to a new value to finish what was begun",
+            Self::DowngradeNotAllowed => "ask for a newer version, or set spec.policy.allowDowngrade if going back is safe for your data",
+            Self::NoSpareMember => "scale to three members, or set spec.policy.acceptDowntime",
+            Self::ControllerBehind | Self::AwaitingReplacement | Self::AwaitingConclusion => {
+                "wait; if it stays, look at kube-controller-manager"
+            }
+            Self::MembersDoNotMatch => "remove the members that have no pod, or let the missing pods join",
+            Self::MembersUnknown => "look at the member that the message names; it goes on as soon as all answer",
+            Self::LeaderUnknown => "wait for the election to end; if it does not, look at the members' logs",
+            Self::MemberUnhealthy => "repair the member that the message names; it goes on as soon as it is healthy",
+            Self::QuorumAtRisk => "repair the unhealthy members first",
+            Self::PodNotReady => "wait; kubectl describe the pod that the message names if it stays",
+            Self::MemberBehind => "wait for the member to catch up",
+            Self::VersionMismatch => "make spec.version say what the image contains, or correct spec.image",
+            Self::LeaderPriority => "set the member's leader-priority no higher than the others'",
+            Self::AwaitingHandOver => "wait; the hand-over is tried again after its deadline",
+            Self::NoHandOverTarget => "repair another member so that it can lead",
+            Self::DeadlineExceeded => "look at the pod and the member that the message names; it goes on by itself once they are well",
+            Self::StaleView => "wait; if it stays, look at the API server",
+            Self::TakingOver => "wait a few seconds",
+        }
+    }
+
+    /// True where nothing gets better by itself: the resource is Stalled until a person does something.
+    pub fn needs_a_person(self) -> bool {
+        match self {
+            Self::InvalidSpec
+            | Self::WorkloadNotFound
+            | Self::ContainerNotFound
+            | Self::NoReplicas
+            | Self::WorkloadDeleting
+            | Self::AlreadyManaged
+            | Self::UnsupportedStrategy
+            | Self::StrategyChanged
+            | Self::TemplateChanged
+            | Self::HalfUpgraded
+            | Self::DowngradeNotAllowed
+            | Self::NoSpareMember
+            | Self::MembersDoNotMatch
+            | Self::VersionMismatch
+            | Self::LeaderPriority
+            | Self::DeadlineExceeded => true,
+            Self::Paused
+            | Self::ControllerBehind
+            | Self::MembersUnknown
+            | Self::LeaderUnknown
+            | Self::MemberUnhealthy
+            | Self::QuorumAtRisk
+            | Self::PodNotReady
+            | Self::MemberBehind
+            | Self::AwaitingHandOver
+            | Self::NoHandOverTarget
+            | Self::AwaitingReplacement
+            | Self::AwaitingConclusion
+            | Self::StaleView
+            | Self::TakingOver => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,83 @@
+//! What must outlive a restart of the operator: kept in the custom resource's status, written before every act.
+
+use jiff::Timestamp;
+
+use crate::{
+    quorum::MemberName,
+    stage::{Stage, StageKind},
+    version::Version,
+    want::Target,
+};
+
+/// The upgrade that is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Where it goes.
+    pub target: Target,
+    /// Where it came from, and where a revert goes.
+    pub from: Target,
+    /// It goes back to where an unfinished upgrade came from.
+    pub reverting: bool,
+    /// The StatefulSet was seen with the target's image, so a different image later is somebody else's doing.
+    pub template_seen: bool,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// The partition that we wrote last or are about to write.
+    pub partition: u32,
+    /// What the partition was before that, in case the write did not happen.
+    pub previous_partition: u32,
+    /// Members that are done, in the order of their indices.
+    pub completed: Vec<MemberName>,
+    /// The newest version that has led: going below it is a downgrade of the data (H15).
+    pub highest_led: Option<Version>,
+    /// Hand-overs that were asked for.
+    pub hand_overs: u32,
+    /// What is being waited for, and since when.
+    pub stage: Option<Stage>,
+}
+
+impl Record {
+    /// The beginning of a way from one target to another, with everything held.
+    pub fn begin(from: Target, target: Target, partition: u32, previous_partition: u32, now: Timestamp) -> Self {
+        Self {
+            target,
+            from,
+            reverting: false,
+            template_seen: false,
+            started_at: now,
+            partition,
+            previous_partition,
+            completed: Vec::new(),
+            highest_led: None,
+            hand_overs: 0,
+            stage: None,
+        }
+    }
+
+    /// Notes that this stage has begun, unless it has already: its clock keeps running.
+    pub fn enter(&mut self, kind: StageKind, pod: &MemberName, now: Timestamp) -> &Stage {
+        let stage = match self.stage.take() {
+            Some(stage) if stage.kind == kind && stage.pod == *pod => stage,
+            Some(_) | None => Stage { kind, pod: pod.clone(), since: now, attempts: 0 },
+        };
+        self.stage.insert(stage)
+    }
+
+    /// Notes a write of the partition.
+    pub fn move_partition(&mut self, from: u32, to: u32) {
+        self.previous_partition = from;
+        self.partition = to;
+    }
+
+    /// Whether the partition is one that we wrote.
+    pub fn accounts_for(&self, partition: u32) -> bool {
+        partition == self.partition || partition == self.previous_partition
+    }
+
+    /// Notes who leads: the newest version that ever did counts.
+    pub fn note_leader(&mut self, version: &Version) {
+        if self.highest_led.as_ref().is_none_or(|highest| highest < version) {
+            self.highest_led = Some(version.clone());
+        }
+    }
+}

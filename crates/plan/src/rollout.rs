@@ -1,0 +1,408 @@
+//! The rolling planner: one member at a time, highest ordinal first, held by the StatefulSet's partition (C1–C8).
+//!
+//! ```text
+//!  at rest ──▶ WriteTemplate (everything held) ──▶ for each index from the top:
+//!                 [leader? HandOver] ─▶ HoldEvictions ─▶ Permit ─▶ new pod ready ─▶ healthy ─▶ caught up
+//!                                                          └─ anything changes: TakeBack
+//!              ──▶ currentRevision == updateRevision ──▶ ReleaseEvictions ─▶ Park ─▶ at rest
+//! ```
+//! A revert half way is the same road with the old template: the members that were replaced are the outdated ones then.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::{
+    bug::{self, Bug},
+    decision::{Decision, Hold, Plan, Step},
+    gate::{self, Ask, BEFORE_RESTART},
+    handover,
+    reason::Reason,
+    record::Record,
+    stage::StageKind,
+    want::{Target, Want},
+    workload::{Evictions, Pod, Strategy, View},
+};
+
+/// While a permit stands or leadership moves, seconds count.
+const WATCHFUL: Duration = Duration::from_secs(1);
+/// Something is on its way; an event usually comes first, but applications send none.
+const SOON: Duration = Duration::from_secs(2);
+/// After so many hand-overs that came to nothing a person should look.
+const HAND_OVER_PATIENCE: u32 = 3;
+
+/// What to do now about one workload.
+pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
+    let mut record = view.record.clone();
+    if let Some(record) = &mut record {
+        note_progress(record, view);
+    }
+    let decision = decide(want, view, &mut record, now);
+    Plan { decision: release_if_idle(decision, view), record }
+}
+
+/// Brings the record up to what the cluster shows.
+fn note_progress(record: &mut Record, view: &View) {
+    record.template_seen |= view.workload.observed && view.workload.image == record.target.image;
+    let led = view.quorum.leader.known().and_then(|leader| view.quorum.member(leader)).and_then(|leader| leader.version.known());
+    if let Some(version) = led {
+        record.note_leader(version);
+    }
+}
+
+fn decide(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp) -> Decision {
+    if let Some(record) = record
+        && let Some(decision) = mind_permit(want, view, record, now)
+    {
+        return decision;
+    }
+    if want.paused {
+        return wait(Hold::new(Reason::Paused, "paused"), SOON);
+    }
+    let Strategy::RollingUpdate { partition } = view.workload.strategy else {
+        return halt(unusable_strategy(record.as_ref()));
+    };
+    if let Some(record) = record
+        && !record.accounts_for(partition)
+    {
+        let message = format!("somebody set the partition to {partition}; this upgrade had set it to {}", record.partition);
+        return halt(Hold::new(Reason::StrategyChanged, message));
+    }
+    if !view.workload.observed {
+        return wait(Hold::new(Reason::ControllerBehind, "the StatefulSet's controller has not seen the newest spec yet"), SOON);
+    }
+    match record {
+        None => at_rest(want, view, record, partition, now),
+        Some(_) => under_way(want, view, record, partition, now),
+    }
+}
+
+/// A permit that stands is minded before everything else: it is taken back as soon as anything speaks against it (H9).
+fn mind_permit(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
+    let Strategy::RollingUpdate { partition } = view.workload.strategy else { return None };
+    let pod = view.permitted()?;
+    if !record.accounts_for(partition) {
+        // Not our permit: reported as a changed strategy, and not touched.
+        return None;
+    }
+    let objection = gate::first_objection(BEFORE_RESTART, &ask(want, view, record, pod)).and_then(|()| {
+        if view.quorum.leader.is(&pod.name) && !alone(view) && !bug::active(Bug::LeaderNotChecked) && !bug::active(Bug::HandOverNotVerified) {
+            return Err(Hold::new(Reason::LeaderUnknown, format!("{} leads now", pod.name)));
+        }
+        if !gate::evictions_held(view) {
+            return Err(Hold::new(Reason::QuorumAtRisk, "nothing keeps a drain from taking a second member down"));
+        }
+        if is_revert(want, record) {
+            return Err(Hold::new(Reason::Paused, format!("{} is wanted again", want.target)));
+        }
+        Ok(())
+    });
+    match objection {
+        Err(because) if !bug::active(Bug::PermitLeftStanding) => {
+            let above = pod.index.saturating_add(1);
+            record.move_partition(partition, above);
+            record.stage = None;
+            Some(Decision::Act(Step::TakeBack { pod: pod.name.clone(), partition: above, because }))
+        }
+        Ok(()) | Err(_) => {
+            let stage = record.enter(StageKind::Replace, &pod.name, now);
+            let hold = Hold::new(Reason::AwaitingReplacement, format!("Kubernetes may replace pod {} and has not begun", pod.name));
+            Some(if stage.is_overdue(&want.deadlines, now) { halt(hold) } else { wait(hold, WATCHFUL) })
+        }
+    }
+}
+
+fn unusable_strategy(record: Option<&Record>) -> Hold {
+    match record {
+        Some(record) => Hold::new(
+            Reason::StrategyChanged,
+            format!("somebody set the update strategy to OnDelete; this upgrade had set RollingUpdate with partition {}", record.partition),
+        ),
+        // H7: partition on a set that was OnDelete brings pods back on the first template it ever had.
+        None => Hold::new(Reason::UnsupportedStrategy, "the StatefulSet's update strategy is OnDelete, and this order needs RollingUpdate"),
+    }
+}
+
+/// No upgrade is under way: is one wanted?
+fn at_rest(want: &Want, view: &View, record: &mut Option<Record>, partition: u32, now: Timestamp) -> Decision {
+    if let Err(hold) = gate::pods_present(view).and_then(|()| gate::members_known(view)) {
+        return wait_or_halt(hold);
+    }
+    if !view.is_uniform() {
+        return adopt_half_done(want, view, record, partition, now);
+    }
+    let newest = match versions(view) {
+        Ok(versions) => versions.into_iter().max(),
+        Err(hold) => return wait(hold, SOON),
+    };
+    if view.workload.image == want.target.image {
+        let done = view.pods.iter().rev().try_for_each(|pod| gate::settled(want, view, &want.target.version, pod));
+        return match done {
+            Ok(()) => Decision::Done,
+            Err(lacking) => wait_or_halt(lacking.hold),
+        };
+    }
+    let from = Target { version: newest.unwrap_or_else(|| want.target.version.clone()), image: view.workload.image.clone() };
+    if let Err(hold) = going_back(want, &want.target, &from) {
+        return halt(hold);
+    }
+    if let Err(hold) = gate::leader_known(view).and_then(|()| gate::spare_member(want, view)) {
+        return wait_or_halt(hold);
+    }
+    begin(Record::begin(from, want.target.clone(), view.workload.replicas, partition, now), record)
+}
+
+/// The set was half upgraded before we came (H40): nothing is begun until a person says so.
+fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partition: u32, now: Timestamp) -> Decision {
+    let outdated: Vec<&str> = view.outdated().map(|pod| pod.name.as_str()).collect();
+    let hold = match outdated.as_slice() {
+        [] => Hold::new(Reason::AwaitingConclusion, "all pods are replaced and the StatefulSet's controller has not concluded the rollout yet"),
+        some => Hold::new(Reason::HalfUpgraded, format!("a rollout that Windlass did not begin is half done: {} not replaced yet", some.join(", "))),
+    };
+    if hold.reason == Reason::AwaitingConclusion {
+        return wait(hold, SOON);
+    }
+    if !view.resumed {
+        return halt(hold);
+    }
+    // Where it came from is not known any more, so it can't be reverted: from and target are the same.
+    let target = Target { version: want.target.version.clone(), image: view.workload.image.clone() };
+    let mut resumed = Record::begin(target.clone(), target, partition, partition, now);
+    resumed.template_seen = true;
+    let decision = roll(want, view, &mut resumed, partition, now);
+    *record = Some(resumed);
+    decision
+}
+
+/// An upgrade is under way: still the same one?
+fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32, now: Timestamp) -> Decision {
+    let Some(record) = slot else { return Decision::Done };
+    if is_revert(want, record) {
+        return revert(want, view, record, partition);
+    }
+    if want.target != record.target && !record.reverting && (!anything_replaced(view) || bug::active(Bug::RetargetHalfWay)) {
+        return retarget(want, view, slot, partition, now);
+    }
+    // A target that changed when members are replaced already waits its turn: holding everything again would bring a replaced
+    // member that is evicted back on the old version (H10).
+    if view.workload.image != record.target.image {
+        if record.template_seen {
+            let message = format!("somebody set the image to {}; this upgrade had set it to {}", view.workload.image, record.target.image);
+            return halt(Hold::new(Reason::TemplateChanged, message));
+        }
+        return write_template(record, view.workload.replicas);
+    }
+    let decision = roll(want, view, record, partition, now);
+    if decision == Decision::Done {
+        *slot = None;
+        return at_rest(want, view, slot, partition, now);
+    }
+    decision
+}
+
+/// Whether a person wants to go back to where the unfinished upgrade came from. A revert itself is finished first.
+fn is_revert(want: &Want, record: &Record) -> bool {
+    want.target == record.from && want.target != record.target && !record.reverting
+}
+
+/// Whether any pod has begun to change for the upgrade that is under way.
+fn anything_replaced(view: &View) -> bool {
+    view.workload.current_revision != view.workload.update_revision && (view.updated().next().is_some() || view.permitted().is_some())
+        || view.pods.iter().any(|pod| pod.terminating)
+}
+
+/// Back to where an unfinished upgrade came from: the old template, everything held, and the replaced members are outdated.
+fn revert(want: &Want, view: &View, record: &mut Record, partition: u32) -> Decision {
+    let newest_led = record.highest_led.clone();
+    if let Some(led) = newest_led
+        && led > record.from.version
+        && !want.allow_downgrade
+    {
+        let message = format!("a member of version {led} has led, so going back to {} is a downgrade", record.from.version);
+        return halt(Hold::new(Reason::DowngradeNotAllowed, message));
+    }
+    std::mem::swap(&mut record.from, &mut record.target);
+    record.reverting = true;
+    record.template_seen = false;
+    record.completed.clear();
+    record.stage = None;
+    record.move_partition(partition, view.workload.replicas);
+    write_template(record, view.workload.replicas)
+}
+
+/// A new target before any member was touched: nothing stands in the way.
+fn retarget(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32, now: Timestamp) -> Decision {
+    let Some(record) = slot.take() else { return Decision::Done };
+    if let Err(hold) = going_back(want, &want.target, &record.from) {
+        *slot = Some(record);
+        return halt(hold);
+    }
+    begin(Record::begin(record.from, want.target.clone(), view.workload.replicas, partition, now), slot)
+}
+
+fn going_back(want: &Want, to: &Target, from: &Target) -> Result<(), Hold> {
+    if to.version >= from.version || want.allow_downgrade || bug::active(Bug::DowngradeUnnoticed) {
+        return Ok(());
+    }
+    Err(Hold::new(Reason::DowngradeNotAllowed, format!("{} runs, and {} is older", from.version, to.version)))
+}
+
+fn begin(record: Record, slot: &mut Option<Record>) -> Decision {
+    let decision = write_template(&record, record.partition);
+    *slot = Some(record);
+    decision
+}
+
+fn write_template(record: &Record, replicas: u32) -> Decision {
+    let partition = (!bug::active(Bug::TemplateWithoutPartition)).then_some(replicas);
+    Decision::Act(Step::WriteTemplate { image: record.target.image.clone(), partition })
+}
+
+/// The template is in place: the next member, or the end.
+fn roll(want: &Want, view: &View, record: &mut Record, partition: u32, now: Timestamp) -> Decision {
+    let version = record.target.version.clone();
+    record.completed = view.updated().filter(|pod| gate::settled(want, view, &version, pod).is_ok()).map(|pod| pod.name.clone()).collect();
+
+    if let Some(decision) = await_replaced(want, view, record, now) {
+        return decision;
+    }
+    let Some(victim) = view.outdated().next_back() else {
+        return conclude(want, view, record, partition);
+    };
+    if let Err(hold) = gate::first_objection(BEFORE_RESTART, &ask(want, view, record, victim)) {
+        return wait_or_halt(hold);
+    }
+    if view.quorum.leader.is(&victim.name) && !alone(view) && !bug::active(Bug::LeaderNotChecked) {
+        if let Some(decision) = hand_over(want, view, record, victim, now) {
+            return decision;
+        }
+    } else {
+        record.stage = None;
+    }
+    if !gate::evictions_held(view) {
+        return Decision::Act(Step::HoldEvictions);
+    }
+    let to = if bug::active(Bug::PartitionTooLow) { victim.index.saturating_sub(1) } else { victim.index };
+    record.move_partition(partition, to);
+    record.stage = None;
+    record.enter(StageKind::Replace, &victim.name, now);
+    Decision::Act(Step::Permit { pod: victim.name.clone(), partition: to })
+}
+
+/// Waits for replaced members, each stage within its own deadline (C2, D4).
+fn await_replaced(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
+    if bug::active(Bug::PreviousNotAwaited) {
+        return None;
+    }
+    let version = record.target.version.clone();
+    if let Err(hold) = gate::pods_present(view) {
+        // Gone, and not yet back: the clock of the replacement runs.
+        let overdue = record.stage.as_ref().is_some_and(|stage| stage.is_overdue(&want.deadlines, now));
+        return Some(if overdue { overdue_halt(record, &hold) } else { wait(hold, SOON) });
+    }
+    let (pod, lacking) =
+        view.updated().find_map(|pod| gate::settled(want, view, &version, pod).err().map(|lacking| (pod, lacking)))?;
+    let stage = record.enter(lacking.stage, &pod.name, now);
+    if stage.is_overdue(&want.deadlines, now) {
+        return Some(overdue_halt(record, &lacking.hold));
+    }
+    Some(wait_or_halt(lacking.hold))
+}
+
+fn overdue_halt(record: &Record, hold: &Hold) -> Decision {
+    let stage = record.stage.as_ref().map_or("", |stage| stage.kind.lacking());
+    let pod = record.stage.as_ref().map_or("", |stage| stage.pod.as_str());
+    halt(Hold::new(Reason::DeadlineExceeded, format!("the time for {pod} is up and {stage}: {}", hold.message)))
+}
+
+/// The leader's turn has come. None when leadership may be taken as moved.
+fn hand_over(want: &Want, view: &View, record: &mut Record, victim: &Pod, now: Timestamp) -> Option<Decision> {
+    let to = match handover::target(want, view, victim) {
+        Ok(to) => to.name.clone(),
+        Err(hold) => return Some(wait(hold, SOON)),
+    };
+    let asked = record.stage.as_ref().is_some_and(|stage| stage.kind == StageKind::HandOver && stage.pod == victim.name);
+    if asked && bug::active(Bug::HandOverNotVerified) {
+        return None;
+    }
+    let mut stage = record.enter(StageKind::HandOver, &victim.name, now).clone();
+    if asked && !stage.is_overdue(&want.deadlines, now) {
+        let hold = Hold::new(Reason::AwaitingHandOver, format!("leadership was asked to leave {} and is still there", victim.name));
+        return Some(if stage.attempts >= HAND_OVER_PATIENCE {
+            halt(Hold::new(Reason::DeadlineExceeded, format!("{}, after {} attempts", hold.message, stage.attempts)))
+        } else {
+            wait(hold, WATCHFUL)
+        });
+    }
+    stage.since = now;
+    stage.attempts = stage.attempts.saturating_add(1);
+    record.stage = Some(stage);
+    record.hand_overs = record.hand_overs.saturating_add(1);
+    Some(Decision::Act(Step::HandOver { from: victim.name.clone(), to }))
+}
+
+/// All members are replaced and up: bring the StatefulSet to rest (H11).
+fn conclude(want: &Want, view: &View, record: &mut Record, partition: u32) -> Decision {
+    record.stage = None;
+    if let Err(hold) = gate::members_known(view).and_then(|()| gate::leader_known(view)) {
+        return wait_or_halt(hold);
+    }
+    let version = record.target.version.clone();
+    if let Some(lacking) = view.pods.iter().find_map(|pod| gate::settled(want, view, &version, pod).err()) {
+        return wait_or_halt(lacking.hold);
+    }
+    if view.workload.current_revision != view.workload.update_revision {
+        let message = "all pods are replaced and the StatefulSet's controller has not concluded the rollout yet";
+        return wait(Hold::new(Reason::AwaitingConclusion, message), SOON);
+    }
+    if view.evictions == Evictions::HeldByUs {
+        return Decision::Act(Step::ReleaseEvictions);
+    }
+    if partition != view.workload.replicas {
+        record.move_partition(partition, view.workload.replicas);
+        return Decision::Act(Step::Park { partition: view.workload.replicas });
+    }
+    Decision::Done
+}
+
+/// Evictions are not held while a person is waited for and nothing is on its way: drains must go on.
+fn release_if_idle(decision: Decision, view: &View) -> Decision {
+    let person = match &decision {
+        Decision::Halt { .. } => true,
+        Decision::Wait { on, .. } => on.reason == Reason::Paused,
+        Decision::Act(_) | Decision::Done => false,
+    };
+    let idle = view.permitted().is_none() && view.pods.iter().all(Pod::is_up) && gate::pods_present(view).is_ok();
+    if person && idle && view.evictions == Evictions::HeldByUs { Decision::Act(Step::ReleaseEvictions) } else { decision }
+}
+
+/// A member that is alone has nobody to hand over to; only `acceptDowntime` comes this far (H14).
+fn alone(view: &View) -> bool {
+    view.workload.replicas == 1
+}
+
+fn versions(view: &View) -> Result<Vec<crate::Version>, Hold> {
+    let members = view.quorum.members.known().into_iter().flatten();
+    members
+        .map(|(name, member)| match &member.version {
+            crate::Fact::Known(version) => Ok(version.clone()),
+            crate::Fact::Unknown(why) => Err(Hold::new(Reason::MembersUnknown, format!("{name}'s version is not known: {why}"))),
+        })
+        .collect()
+}
+
+fn ask<'a>(want: &'a Want, view: &'a View, record: &'a Record, victim: &'a Pod) -> Ask<'a> {
+    Ask { want, view, version: &record.target.version, victim }
+}
+
+fn wait(on: Hold, recheck: Duration) -> Decision {
+    Decision::Wait { on, recheck }
+}
+
+fn halt(on: Hold) -> Decision {
+    Decision::Halt { on }
+}
+
+fn wait_or_halt(on: Hold) -> Decision {
+    if on.reason.needs_a_person() { halt(on) } else { wait(on, SOON) }
+}

@@ -1,0 +1,62 @@
+//! The stages of replacing one member, each with a deadline of its own that counts from the stage's recorded start (D4).
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::{quorum::MemberName, want::Deadlines};
+
+/// What is being waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr, strum::EnumIter)]
+pub enum StageKind {
+    /// Leadership was asked to leave this member.
+    HandOver,
+    /// This member's pod was permitted to be replaced, until the new one is Ready.
+    Replace,
+    /// The pod is Ready, until its member is healthy.
+    Join,
+    /// The member is healthy, until it has caught up.
+    Sync,
+}
+
+impl StageKind {
+    /// How long it may take.
+    pub fn deadline(self, deadlines: &Deadlines) -> Duration {
+        match self {
+            Self::HandOver => deadlines.step_down,
+            Self::Replace => deadlines.ready,
+            Self::Join => deadlines.health,
+            Self::Sync => deadlines.sync,
+        }
+    }
+
+    /// For a person: what has not happened.
+    pub fn lacking(self) -> &'static str {
+        match self {
+            Self::HandOver => "leadership has not left it",
+            Self::Replace => "its pod is not ready",
+            Self::Join => "it is not healthy as a member",
+            Self::Sync => "it has not caught up with the leader",
+        }
+    }
+}
+
+/// A stage that has begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// Which.
+    pub kind: StageKind,
+    /// Of which member.
+    pub pod: MemberName,
+    /// Since when; deadlines count from here.
+    pub since: Timestamp,
+    /// How often the act of this stage was tried again.
+    pub attempts: u32,
+}
+
+impl Stage {
+    /// Whether its time is up.
+    pub fn is_overdue(&self, deadlines: &Deadlines, now: Timestamp) -> bool {
+        now.duration_since(self.since).unsigned_abs() >= self.kind.deadline(deadlines) && now >= self.since
+    }
+}

@@ -1,0 +1,67 @@
+//! Versions of the systems that are upgraded.
+
+use std::{fmt, str::FromStr};
+
+/// A system's version. Written with or without a leading `v`, compared as a semantic version, build metadata ignored.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(semver::Version);
+
+/// The text is no semantic version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotAVersion {
+    text: String,
+    why: String,
+}
+
+impl fmt::Display for NotAVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not a version like 8.5.1: {}", self.text, self.why)
+    }
+}
+
+impl std::error::Error for NotAVersion {}
+
+impl FromStr for Version {
+    type Err = NotAVersion;
+
+    fn from_str(text: &str) -> Result<Self, NotAVersion> {
+        let mut version = semver::Version::parse(text.strip_prefix('v').unwrap_or(text))
+            .map_err(|error| NotAVersion { text: text.to_owned(), why: error.to_string() })?;
+        // Two builds of one version are one version: semver orders them, an upgrade must not.
+        version.build = semver::BuildMetadata::EMPTY;
+        Ok(Self(version))
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::Version;
+
+    #[rstest]
+    #[case::plain("8.5.1", Some("8.5.1"))]
+    #[case::with_v("v8.5.1", Some("8.5.1"))]
+    #[case::pre_release("v8.5.0-alpha.1", Some("8.5.0-alpha.1"))]
+    #[case::build_is_dropped("8.5.1+hotfix", Some("8.5.1"))]
+    #[case::two_numbers("8.5", None)]
+    #[case::word("latest", None)]
+    #[case::empty("", None)]
+    #[case::nightly("nightly-2024", None)]
+    fn versions_are_read_as_systems_write_them(#[case] text: &str, #[case] expected: Option<&str>) {
+        assert_eq!(text.parse::<Version>().ok().map(|v| v.to_string()).as_deref(), expected);
+    }
+
+    #[test]
+    fn a_pre_release_comes_before_its_release() {
+        let parse = |text: &str| text.parse::<Version>().unwrap();
+        assert!(parse("v8.5.0-alpha") < parse("8.5.0"));
+        assert!(parse("8.5.10") > parse("v8.5.9"));
+    }
+}

@@ -1,0 +1,61 @@
+//! What is wanted, after validation.
+
+use std::{fmt, time::Duration};
+
+use crate::version::Version;
+
+/// A version and the image that brings it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// What the running process shall say it is.
+    pub version: Version,
+    /// What the pod template shall name.
+    pub image: String,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.version.fmt(f)
+    }
+}
+
+/// How long each stage of replacing a member may take, counted from that stage's own start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// From the call until leadership is seen elsewhere.
+    pub step_down: Duration,
+    /// From the permit until the new pod is Ready.
+    pub ready: Duration,
+    /// From Ready until the member is healthy.
+    pub health: Duration,
+    /// From healthy until its log has caught up.
+    pub sync: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            step_down: Duration::from_secs(30),
+            ready: Duration::from_mins(5),
+            health: Duration::from_mins(2),
+            sync: Duration::from_mins(2),
+        }
+    }
+}
+
+/// What a person asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Want {
+    /// Where to go.
+    pub target: Target,
+    /// Nothing new is begun, and a permit that stands is taken back (H43).
+    pub paused: bool,
+    /// Going to an older version is all right (H15).
+    pub allow_downgrade: bool,
+    /// Taking down a quorum that can spare no member is all right (H14).
+    pub accept_downtime: bool,
+    /// How long stages may take.
+    pub deadlines: Deadlines,
+    /// How many log entries a replaced member may be behind the leader and count as caught up.
+    pub max_lag: u64,
+}

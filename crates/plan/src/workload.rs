@@ -1,0 +1,154 @@
+//! The StatefulSet and its pods as read in this pass, and the [`View`] that a decision is made from.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use crate::{
+    quorum::{MemberName, Quorum},
+    record::Record,
+};
+
+/// The name of a ControllerRevision: what `controller-revision-hash` carries.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Revision(String);
+
+impl Revision {
+    /// A revision of this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self(name.into())
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How the StatefulSet's controller replaces pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// Pods at or above the partition (counted from the first ordinal) are replaced; the ones below stay.
+    RollingUpdate {
+        /// 0 where the StatefulSet does not say.
+        partition: u32,
+    },
+    /// Pods are replaced when somebody deletes them.
+    OnDelete,
+}
+
+/// A StatefulSet, reduced to what a decision needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// Its name.
+    pub name: String,
+    /// The ordinal of its first pod; indices and the partition count from there (H11).
+    pub first_ordinal: u32,
+    /// How many pods it shall have.
+    pub replicas: u32,
+    /// How they are replaced.
+    pub strategy: Strategy,
+    /// The image of the managed container in the pod template.
+    pub image: String,
+    /// True when the controller has seen the newest spec, so that the revisions below mean something.
+    pub observed: bool,
+    /// What pods below the partition run.
+    pub current_revision: Revision,
+    /// What pods at or above the partition shall run.
+    pub update_revision: Revision,
+}
+
+impl Workload {
+    /// The name of the pod, and so of the member, at this index.
+    pub fn member(&self, index: u32) -> MemberName {
+        MemberName::new(format!("{}-{}", self.name, self.first_ordinal.saturating_add(index)))
+    }
+}
+
+/// A pod of the StatefulSet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pod {
+    /// Its name, which is its member's name too.
+    pub name: MemberName,
+    /// Its place, counted from the StatefulSet's first ordinal: what `partition` counts.
+    pub index: u32,
+    /// What it was made from.
+    pub revision: Revision,
+    /// Since when it is Ready; none if it is not.
+    pub ready_since: Option<Timestamp>,
+    /// It has a deletion timestamp.
+    pub terminating: bool,
+    /// What keeps it from being ready, in Kubernetes' words, where there is something to say.
+    pub trouble: Option<String>,
+}
+
+impl Pod {
+    /// Ready, and staying.
+    pub fn is_up(&self) -> bool {
+        self.ready_since.is_some() && !self.terminating
+    }
+}
+
+/// Who keeps evictions from taking a second member down while one is being replaced (H12).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Evictions {
+    /// Nobody.
+    Open,
+    /// A PodDisruptionBudget of ours.
+    HeldByUs,
+    /// A PodDisruptionBudget that was there already.
+    HeldBy(String),
+}
+
+/// Everything that a decision about one workload is made from, all of it read in one pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// The StatefulSet.
+    pub workload: Workload,
+    /// Its pods that exist, in the order of their indices.
+    pub pods: Vec<Pod>,
+    /// What the system says of itself.
+    pub quorum: Quorum,
+    /// Who holds evictions.
+    pub evictions: Evictions,
+    /// The upgrade that is under way, as recorded.
+    pub record: Option<Record>,
+    /// A person asked to finish a rollout that was half done when it was adopted (H40).
+    pub resumed: bool,
+}
+
+impl View {
+    /// Pods that are not made from the newest template, lowest index first.
+    pub fn outdated(&self) -> impl DoubleEndedIterator<Item = &Pod> {
+        self.pods.iter().filter(|pod| self.is_outdated(pod))
+    }
+
+    /// Pods that are made from the newest template.
+    pub fn updated(&self) -> impl Iterator<Item = &Pod> {
+        self.pods.iter().filter(|pod| !self.is_outdated(pod))
+    }
+
+    /// Whether the pod is not made from the newest template.
+    pub fn is_outdated(&self, pod: &Pod) -> bool {
+        pod.revision != self.workload.update_revision
+    }
+
+    /// One pod by its member's name.
+    pub fn pod(&self, name: &MemberName) -> Option<&Pod> {
+        self.pods.iter().find(|pod| pod.name == *name)
+    }
+
+    /// The pod that Kubernetes may delete at any moment because the partition allows it: a permit that stands (H9).
+    pub fn permitted(&self) -> Option<&Pod> {
+        let Strategy::RollingUpdate { partition } = self.workload.strategy else { return None };
+        self.outdated().rfind(|pod| pod.index >= partition && !pod.terminating)
+    }
+
+    /// True when all pods exist and were made from one template.
+    pub fn is_uniform(&self) -> bool {
+        self.pods.len() == usize::try_from(self.workload.replicas).unwrap_or(usize::MAX)
+            && self.outdated().next().is_none()
+            && self.workload.current_revision == self.workload.update_revision
+    }
+}
