@@ -1,1 +1,83 @@
-//! placeholder
+//! The part of Windlass that runs in the cluster: observe, plan, execute, report.
+//!
+//! ```text
+//!   watches ─▶ queue ─▶ pass: observe (reads) ─▶ claim ─▶ validate ─▶ plan (pure) ─▶ record (status) ─▶ execute ─▶ report
+//!   lease  ──▶ term ──────────────┘ every write: the term is still ours, uid and resourceVersion are what the decision saw
+//! ```
+//!
+//! [`run`] is one future without tasks of its own: dropping it is a crash, not polling it is a freeze, and a test can do both at
+//! any point.
+
+pub mod client;
+pub mod clock;
+pub mod controller;
+pub mod dial;
+pub mod error;
+pub mod events;
+pub mod execute;
+pub mod facts;
+pub mod finalize;
+pub mod lease;
+pub mod metrics;
+pub mod observe;
+pub mod own_writes;
+pub mod pass;
+pub mod queue;
+pub mod report;
+pub mod serve;
+pub mod settings;
+pub mod validate;
+
+use std::{future::Future, sync::Arc};
+
+pub use clock::{Clock, SystemClock};
+pub use dial::Dial;
+pub use settings::Settings;
+
+use crate::{lease::Lease, metrics::Metrics, own_writes::OwnWrites};
+
+/// Everything that a pass needs from outside.
+pub struct Context {
+    /// The Kubernetes API; retries nothing by itself (see [`client`]).
+    pub client: kube::Client,
+    /// How applications are reached.
+    pub dial: Arc<dyn Dial>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Numbers that a deployment may want to change.
+    pub settings: Settings,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// What we wrote and must see before we decide again.
+    pub own_writes: OwnWrites,
+}
+
+impl Context {
+    /// A context with nothing counted and nothing written yet.
+    pub fn new(client: kube::Client, dial: Arc<dyn Dial>, clock: Arc<dyn Clock>, settings: Settings) -> Self {
+        Self { client, dial, clock, settings, metrics: Arc::default(), own_writes: OwnWrites::default() }
+    }
+}
+
+/// Competes for the lease, and acts while it holds it, until `shutdown`. Then the lease is released, so that a successor need not
+/// wait for it to expire.
+pub async fn run(context: &Context, shutdown: impl Future<Output = ()>) {
+    let lease = Lease::new(context);
+    let work = async {
+        loop {
+            let term = lease.won().await;
+            tracing::info!(election = %term.id(), "leading");
+            context.metrics.leading(true);
+            controller::lead(context, &lease, &term).await;
+            context.metrics.leading(false);
+            tracing::warn!(election = %term.id(), "no longer leading");
+        }
+    };
+    tokio::select! {
+        biased;
+        () = shutdown => {}
+        () = lease.compete() => {}
+        () = work => {}
+    }
+    lease.release().await;
+}

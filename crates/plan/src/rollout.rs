@@ -306,7 +306,8 @@ fn await_replaced(want: &Want, view: &View, record: &mut Record, now: Timestamp)
     if stage.is_overdue(&want.deadlines, now) {
         return Some(overdue_halt(record, &lacking.hold));
     }
-    Some(wait_or_halt(lacking.hold))
+    // Also what would need a person elsewhere: PD shows its old version for a moment after it has started.
+    Some(wait(lacking.hold, SOON))
 }
 
 fn overdue_halt(record: &Record, hold: &Hold) -> Decision {

@@ -13,6 +13,11 @@
 pub mod api;
 pub mod apps;
 pub mod clock;
+pub mod faults;
+pub mod harness;
+pub mod invariants;
 pub mod journal;
+pub mod objects;
 pub mod rng;
+pub mod scenario;
 pub mod world;

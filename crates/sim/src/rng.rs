@@ -15,7 +15,9 @@ impl Rng {
     /// An independent generator for one part of the simulation, so that a draw in one part does not shift the others.
     #[must_use]
     pub fn fork(&mut self, label: &str) -> Self {
-        let salt = label.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        let salt = label
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         Self(self.next() ^ salt)
     }
 

@@ -1,1 +1,17 @@
 //! Talking to the applications: facts in, verbs out, no decisions.
+//!
+//! An adapter asks a pod what it knows and carries out one verb when told to. It must never decide whether a step is
+//! safe, retry by itself, or fill a gap in an answer with a guess: what was not said is reported as not said, and the
+//! planner waits on it.
+//!
+//! [`transport`] is the seam: production uses [`network::Network`], the embedded cluster brings its own. [`call`] puts
+//! a time-out and a readable error on every request. One module per system speaks that system's language.
+
+pub mod call;
+pub mod network;
+pub mod pd;
+pub mod transport;
+
+pub use call::{CallError, Class, Failure};
+pub use network::{Identity, Network, NetworkError};
+pub use transport::{Fault, Peer, Transport};

@@ -1,1 +1,123 @@
-//! The embedded API server.
+//! The embedded API server: Kubernetes' API over an in-memory store, on the cluster's clock.
+//!
+//! ```text
+//!   kube::Client ─▶ service ─┐
+//!   kubectl ──HTTP─▶ serve ──┼─▶ handle ─▶ query ─┬─▶ read, watch ──────────▶ store ─▶ journal
+//!   controllers ───▶ typed ──┴────────────────────┴─▶ write, delete, patch ─▶  ▲
+//!                                                        └ builtin, definition (schema) ┘
+//! ```
+//!
+//! Every request is answered at once under one lock, so requests have one order and one revision counter. Only watches
+//! outlive their request; they wake through channels, never by polling. Nothing here is random: uids and generated names
+//! come from a counter, and the time from the cluster's clock.
+//!
+//! Not here yet: strategic merge patches and server-side apply (both answer 415) and with it `managedFields`, tables,
+//! OpenAPI documents, conversion webhooks, admission plugins (no service account, tolerations or priority is injected into
+//! pods), and access control.
+
+mod builtin;
+mod definition;
+mod delete;
+mod discovery;
+mod error;
+mod events;
+mod eviction;
+mod handle;
+mod key;
+mod metadata;
+mod object;
+mod patch;
+mod query;
+mod read;
+mod resource;
+mod scale;
+mod schema;
+mod selector;
+mod serve;
+mod service;
+mod store;
+mod typed;
+mod watch;
+mod write;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use serde_json::json;
+
+pub use self::service::{InProcess, ReplyBody};
+pub use self::typed::Object;
+pub use self::watch::WatchStream;
+
+use self::store::Store;
+use crate::clock::Clock;
+use crate::journal::Journal;
+
+/// An answer.
+#[derive(Debug)]
+pub enum Reply {
+    /// All of it.
+    Done(Response<Bytes>),
+    /// The events of a watch, as they come; the status is 200.
+    Watch(WatchStream),
+}
+
+/// One embedded API server; clones are the same server.
+#[derive(Clone, Debug)]
+pub struct Api(Arc<Mutex<Store>>);
+
+impl Api {
+    /// A server that knows the built-in resources and the namespaces `default` and `kube-system`.
+    pub fn new(clock: Clock, journal: Journal) -> Self {
+        let api = Self(Arc::new(Mutex::new(Store::new(clock, journal))));
+        for name in ["default", "kube-system"] {
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            if let Err(status) = api.create_value("kube-apiserver", namespace) {
+                tracing::error!(%name, %status, "a namespace that every cluster has could not be made");
+            }
+        }
+        api
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Store> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A client that talks to this server without sockets, as this user, with `default` for its namespace. Must be called
+    /// inside a tokio runtime.
+    pub fn client(&self, user: &str) -> kube::Client {
+        kube::Client::new(self.service(user), "default")
+    }
+
+    /// The service under such a client, for layers in between.
+    pub fn service(&self, user: &str) -> InProcess {
+        InProcess::new(self.clone(), user)
+    }
+
+    /// Answers a request. With `at`, a GET or a list is served as of that older revision: a stale read.
+    #[expect(clippy::needless_pass_by_value, reason = "a request is consumed by its answer")]
+    pub fn handle(&self, user: &str, request: Request<Bytes>, at: Option<u64>) -> Reply {
+        self.answer(user, &request, at)
+    }
+
+    /// The newest revision.
+    pub fn revision(&self) -> u64 {
+        self.lock().revision()
+    }
+
+    /// The newest revision, and every change of it.
+    pub fn subscribe(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.lock().subscribe()
+    }
+
+    /// Forgets the history before this revision: older watches and continued lists are answered with 410 from now on.
+    pub fn compact(&self, revision: u64) {
+        self.lock().compact(revision);
+    }
+
+    /// Ends all open watches as a lost connection would, or those of one user.
+    pub fn drop_watches(&self, user: Option<&str>) {
+        self.lock().drop_watches(user);
+    }
+}

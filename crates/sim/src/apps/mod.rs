@@ -1,1 +1,170 @@
-//! Simulated applications.
+//! The applications in the pods: small honest models of what their processes answer and how their quorums behave.
+//!
+//! An application knows nothing of Kubernetes. The kubelets tell it when a process starts, stops, hangs and comes back; the
+//! network hands it requests; it keeps its own timers through the world's queue.
+
+pub mod pd;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+
+use crate::journal::QuorumTruth;
+use crate::rng::Rng;
+
+pub use pd::PdHandle;
+use pd::{PdCluster, PdEvent};
+
+/// How a process misbehaves towards callers while it otherwise works: a fault on the way to it, no part of its true state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum BadAnswer {
+    /// 200 with a body that no parser takes.
+    Garbage,
+    /// 500 for everything.
+    Status500,
+    /// The connection opens and nothing ever comes.
+    Nothing,
+    /// The connection is refused.
+    Refused,
+    /// 200 with an empty body.
+    Empty,
+}
+
+/// An application's own timer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum AppEvent {
+    Pd(PdEvent),
+}
+
+/// What an application may use while it handles something.
+pub(crate) struct Context {
+    /// Cluster time.
+    pub now: Duration,
+    /// Timers to set, by the time at which they ring.
+    pub later: Vec<(Duration, AppEvent)>,
+}
+
+/// What a process answers.
+pub(crate) struct Answer {
+    pub response: Response<Bytes>,
+    /// How long it thinks before it answers.
+    pub after: Duration,
+    /// For a request that wants a change: whether it made one.
+    pub changed: bool,
+}
+
+/// Which application runs in a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Pd,
+}
+
+impl Kind {
+    /// Tells it from the container's name and image; most containers run nothing that is modelled here.
+    pub fn of(container: &str, image: &str) -> Option<Self> {
+        let (repository, _) = split_image(image);
+        let base = repository.rsplit('/').next().unwrap_or_default();
+        (container == "pd" || base.starts_with("pd")).then_some(Self::Pd)
+    }
+}
+
+/// What founds a new application: all that it must know of the workload around it.
+pub(crate) struct Founding {
+    pub namespace: String,
+    pub workload: String,
+    /// The headless service that gives the pods their names.
+    pub service: String,
+    /// The pods that the workload starts with.
+    pub members: Vec<String>,
+}
+
+/// One application: all the processes of one workload.
+pub(crate) enum App {
+    Pd(PdCluster),
+}
+
+impl App {
+    pub fn found(kind: Kind, founding: Founding, rng: Rng) -> Self {
+        match kind {
+            Kind::Pd => Self::Pd(PdCluster::new(founding, rng)),
+        }
+    }
+
+    /// A process serves from now on.
+    pub fn started(&mut self, context: &mut Context, pod: &str, version: &str) {
+        match self {
+            Self::Pd(pd) => pd.started(context, pod, version),
+        }
+    }
+
+    /// A process is gone; after a signal it had the time to hand over.
+    pub fn stopped(&mut self, context: &mut Context, pod: &str, graceful: bool) {
+        match self {
+            Self::Pd(pd) => pd.stopped(context, pod, graceful),
+        }
+    }
+
+    /// A process stands still, or goes on after it stood still.
+    pub fn hung(&mut self, context: &mut Context, pod: &str, hung: bool) {
+        match self {
+            Self::Pd(pd) => pd.hung(context, pod, hung),
+        }
+    }
+
+    /// A timer rings.
+    pub fn ring(&mut self, context: &mut Context, event: &AppEvent) {
+        match (self, event) {
+            (Self::Pd(pd), AppEvent::Pd(event)) => pd.ring(context, event),
+        }
+    }
+
+    /// What the process in this pod answers; none when it can't answer within any caller's patience.
+    pub fn answer(&mut self, context: &mut Context, pod: &str, request: &Request<Bytes>) -> Option<Answer> {
+        match self {
+            Self::Pd(pd) => pd.answer(context, pod, request),
+        }
+    }
+
+    /// The quorum as it truly is.
+    pub fn truth(&self) -> QuorumTruth {
+        match self {
+            Self::Pd(pd) => pd.truth(),
+        }
+    }
+}
+
+/// Repository and tag of an image reference; a digest is ignored.
+fn split_image(image: &str) -> (&str, &str) {
+    let tagged = image.split('@').next().unwrap_or_default();
+    match tagged.rsplit_once(':') {
+        // A colon before the last slash belongs to the registry's port.
+        Some((repository, tag)) if !tag.contains('/') => (repository, tag),
+        Some(_) | None => (tagged, "latest"),
+    }
+}
+
+/// The version that an image's process reports: its tag, with the leading `v` that release tags have.
+pub(crate) fn version_of(image: &str) -> String {
+    let (_, tag) = split_image(image);
+    if tag.starts_with(|first: char| first.is_ascii_digit()) { format!("v{tag}") } else { tag.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_application_is_told_by_the_container_or_the_image() {
+        assert_eq!(Kind::of("pd", "registry:5000/whatever"), Some(Kind::Pd));
+        assert_eq!(Kind::of("main", "registry:5000/pingcap/pd:v8.5.1"), Some(Kind::Pd));
+        assert_eq!(Kind::of("main", "nginx:1.29"), None);
+    }
+
+    #[test]
+    fn the_version_is_the_tag_without_digest_or_port() {
+        assert_eq!(version_of("registry:5000/pingcap/pd:v8.5.1@sha256:abc"), "v8.5.1");
+        assert_eq!(version_of("pd:8.5.2"), "v8.5.2");
+        assert_eq!(version_of("registry:5000/pd"), "latest");
+    }
+}

@@ -1,1 +1,214 @@
-//! Controllers, kubelets and nodes.
+//! Everything in the embedded cluster that acts by itself: controllers, scheduler, kubelets, nodes and the applications in the
+//! pods, driven by one task over one ordered queue of events.
+//!
+//! The task sleeps until the next event is due or the API has changed. It learns of changes from the journal, as the real
+//! controllers learn of them from watches, and looks a seeded moment later, as the real ones do.
+
+mod calls;
+mod disruption;
+mod drain;
+mod garbage;
+mod intake;
+mod json;
+mod kubelet;
+mod namespaces;
+mod network;
+mod nodes;
+mod pod_status;
+pub(crate) mod queue;
+mod scheduler;
+mod state;
+mod statefulset;
+
+use std::future::pending;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::select;
+use tokio::sync::Notify;
+use tokio::time::sleep_until;
+
+use crate::api::Api;
+use crate::apps::{App, Context};
+pub use crate::apps::{BadAnswer, PdHandle};
+use crate::clock::Clock;
+use crate::journal::{Journal, QuorumTruth};
+use queue::Key;
+use state::State;
+
+/// What kind of cluster it is.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How many nodes.
+    pub nodes: usize,
+    /// Multiplies every delay of kubelets and processes.
+    pub slow: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { nodes: 3, slow: 1 }
+    }
+}
+
+/// What containers of an image do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageBehaviour {
+    /// They start and serve.
+    Works,
+    /// The registry doesn't have it.
+    CannotPull,
+    /// The process ends soon after each start.
+    Crashes,
+    /// The process runs and never serves.
+    NeverReady,
+}
+
+/// The acting part of one embedded cluster.
+#[derive(Clone)]
+pub struct World {
+    state: Arc<Mutex<State>>,
+    /// Wakes the task when something was queued from outside of it.
+    woken: Arc<Notify>,
+}
+
+impl World {
+    /// A cluster with its nodes registered and nothing running yet.
+    #[expect(clippy::needless_pass_by_value, reason = "the settings are the world's from here on")]
+    pub fn new(api: Api, clock: Clock, journal: Journal, seed: u64, settings: Settings) -> Self {
+        let mut state = State::new(api, clock, journal, seed, &settings);
+        state.register_nodes(settings.nodes);
+        Self { state: Arc::new(Mutex::new(state)), woken: Arc::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Drives the cluster for ever.
+    pub async fn run(self) {
+        let (api, clock) = {
+            let state = self.state();
+            (state.api.clone(), state.clock)
+        };
+        let mut revisions = api.subscribe();
+        loop {
+            // What changes from here on wakes the wait below.
+            revisions.borrow_and_update();
+            let (calls, next) = {
+                let mut state = self.state();
+                state.take_in();
+                state.act();
+                (state.take_calls(), state.queue.next_at())
+            };
+            if !calls.is_empty() {
+                for call in calls {
+                    let outcome = call.send(&api).await;
+                    self.state().called(call, outcome);
+                }
+                continue;
+            }
+            let due = async {
+                match next {
+                    Some(at) => sleep_until(clock.instant(at)).await,
+                    None => pending().await,
+                }
+            };
+            select! {
+                biased;
+                changed = revisions.changed() => if changed.is_err() { return },
+                () = self.woken.notified() => {}
+                () = due => {}
+            }
+        }
+    }
+
+    /// Does something to the cluster from outside, with a note of it in the journal.
+    fn disturb<T>(&self, note: Option<String>, act: impl FnOnce(&mut State) -> T) -> T {
+        let result = {
+            let mut state = self.state();
+            if let Some(note) = note {
+                state.note(note);
+            }
+            act(&mut state)
+        };
+        self.woken.notify_one();
+        result
+    }
+
+    pub(crate) fn with_app<T>(
+        &self,
+        key: &Key,
+        note: Option<String>,
+        act: impl FnOnce(&mut App, &mut Context) -> T,
+    ) -> Option<T> {
+        self.disturb(note, |state| state.with_app(key, act))
+    }
+
+    /// Ends a pod's main process; its kubelet starts it again.
+    pub fn crash_process(&self, namespace: &str, pod: &str) {
+        let key = Key::new(namespace, pod);
+        self.disturb(Some(format!("process in {namespace}/{pod} crashed")), |state| state.crash(&key));
+    }
+
+    /// Makes a pod's process stand still for a while.
+    pub fn hang_process(&self, namespace: &str, pod: &str, for_: Duration) {
+        let key = Key::new(namespace, pod);
+        self.disturb(Some(format!("process in {namespace}/{pod} hangs for {for_:?}")), |state| state.hang(&key, for_));
+    }
+
+    /// Spoils what callers get from a pod's process, or mends it.
+    pub fn break_answers(&self, namespace: &str, pod: &str, how: Option<BadAnswer>) {
+        let key = Key::new(namespace, pod);
+        self.disturb(Some(format!("answers of {namespace}/{pod}: {how:?}")), |state| {
+            match how {
+                Some(how) => state.bad_answers.insert(key, how),
+                None => state.bad_answers.remove(&key),
+            };
+        });
+    }
+
+    /// The StatefulSet controller does nothing until the cluster has existed for this long.
+    pub fn freeze_controllers(&self, until: Duration) {
+        self.disturb(Some(format!("StatefulSet controller frozen until {until:?}")), |state| {
+            state.frozen_until = until;
+        });
+    }
+
+    /// A node loses power.
+    pub fn node_down(&self, node: &str) {
+        self.disturb(Some(format!("node {node} down")), |state| state.node_down(node));
+    }
+
+    /// A node comes back, schedulable; its kubelet starts its pods again.
+    pub fn node_up(&self, node: &str) {
+        self.disturb(Some(format!("node {node} up")), |state| state.node_up(node));
+    }
+
+    /// What containers of this image do from their next start on.
+    pub fn set_image(&self, image: &str, behaviour: ImageBehaviour) {
+        self.disturb(Some(format!("image {image}: {behaviour:?}")), |state| {
+            state.images.insert(image.to_owned(), behaviour);
+        });
+    }
+
+    /// Cordons a node and evicts its pods as `kubectl drain` does.
+    pub fn drain(&self, node: &str) {
+        self.disturb(Some(format!("node {node} drained")), |state| state.drain(node));
+    }
+
+    /// Lets pods onto a node again.
+    pub fn uncordon(&self, node: &str) {
+        self.disturb(Some(format!("node {node} uncordoned")), |state| state.cordon(node, false));
+    }
+
+    /// A grip on the PD cluster of this StatefulSet.
+    pub fn pd(&self, namespace: &str, statefulset: &str) -> PdHandle {
+        PdHandle::new(self.clone(), Key::new(namespace, statefulset))
+    }
+
+    /// The present true state of all quorums.
+    pub fn truths(&self) -> Vec<QuorumTruth> {
+        self.state().apps.values().map(App::truth).collect()
+    }
+}

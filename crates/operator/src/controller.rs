@@ -1,0 +1,146 @@
+//! Leading: watches wake resources, the queue says which is next, passes do the work. One future, no tasks.
+//!
+//! Watches only wake; every decision reads live. kube-runtime's `Controller` is not used: it polls in hash-map order and jitters its
+//! back-off, so a seed would not replay (see the ADR on the queue).
+
+use std::{pin::pin, time::Duration};
+
+use futures::{FutureExt, Stream, StreamExt, stream, stream::FuturesUnordered};
+use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
+use kube::{
+    Api, Resource, ResourceExt,
+    core::{NamespaceResourceScope, PartialObjectMeta},
+    runtime::{
+        WatchStreamExt,
+        utils::Backoff,
+        watcher::{self, Event},
+    },
+};
+use tokio::time::Instant;
+use windlass_api::QuorumCluster;
+
+use crate::{
+    Context,
+    execute::Actor,
+    lease::{Lease, Term},
+    pass::{Next, pass},
+    queue::{Key, Queue},
+};
+
+/// What a watch says: this resource may have changed.
+enum Wake {
+    /// A custom resource, and the StatefulSet that it names; its deletion too.
+    Resource(Key, String),
+    /// A StatefulSet, by namespace and name.
+    Workload(String, String),
+}
+
+/// Acts until the term is over. Passes that are under way are dropped then: their next write would be refused anyway.
+pub async fn lead(context: &Context, lease: &Lease<'_>, term: &Term) {
+    let actor = Actor { context, lease, term };
+    let mut queue = Queue::default();
+    // Which resources a StatefulSet wakes.
+    let mut index = std::collections::BTreeMap::<Key, String>::new();
+    let mut wakes = pin!(wakes(context));
+    let mut running = FuturesUnordered::new();
+    let mut lost = pin!(lease.lost(term));
+    loop {
+        let room = running.len() < context.settings.concurrency;
+        let due = queue.next_due().filter(|_| room);
+        tokio::select! {
+            biased;
+            () = &mut lost => return,
+            Some((key, next)) = running.next(), if !running.is_empty() => {
+                match next {
+                    Next::After(delay) => queue.finish(&key, Some(Instant::now() + delay)),
+                    Next::Forget => { index.remove(&key); queue.finish(&key, None); }
+                }
+            }
+            Some(wake) = wakes.next() => match wake {
+                Wake::Resource(key, workload) => {
+                    queue.wake(key.clone(), Instant::now());
+                    index.insert(key, workload);
+                }
+                Wake::Workload(namespace, name) => {
+                    let woken = index.iter().filter(|(key, workload)| key.namespace == namespace && **workload == name);
+                    for (key, _) in woken {
+                        queue.wake(key.clone(), Instant::now());
+                    }
+                }
+            },
+            () = until(due), if due.is_some() => {
+                if let Some(key) = queue.take(Instant::now()) {
+                    running.push(async move { let next = pass(actor, &key).await; (key, next) }.boxed_local());
+                }
+            }
+        }
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// All watches, merged in a fixed order.
+fn wakes(context: &Context) -> impl Stream<Item = Wake> {
+    let resources = watcher::watcher(api::<QuorumCluster>(context), watcher::Config::default()).backoff(Steady::default());
+    let resources = resources.flat_map(|event| stream::iter(touched(event))).map(|resource: QuorumCluster| {
+        let key = Key { namespace: resource.namespace().unwrap_or_default(), name: resource.name_any() };
+        Wake::Resource(key, resource.spec.workload.stateful_set)
+    });
+    let sets = watcher::watcher(api::<PartialObjectMeta<StatefulSet>>(context), watcher::Config::default()).backoff(Steady::default());
+    let sets = sets
+        .flat_map(|event| stream::iter(touched(event)))
+        .map(|set: PartialObjectMeta<StatefulSet>| Wake::Workload(set.namespace().unwrap_or_default(), set.name_any()));
+    let pods = watcher::watcher(api::<PartialObjectMeta<Pod>>(context), watcher::Config::default()).backoff(Steady::default());
+    let pods = pods.flat_map(|event| stream::iter(touched(event))).filter_map(async |pod: PartialObjectMeta<Pod>| {
+        let owner = pod.owner_references().iter().find(|owner| owner.controller == Some(true) && owner.kind == "StatefulSet")?;
+        Some(Wake::Workload(pod.namespace().unwrap_or_default(), owner.name.clone()))
+    });
+    stream::select(resources.boxed_local(), stream::select(sets.boxed_local(), pods.boxed_local()))
+}
+
+fn api<K>(context: &Context) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    match &context.settings.namespace {
+        Some(namespace) => Api::namespaced(context.client.clone(), namespace),
+        None => Api::all(context.client.clone()),
+    }
+}
+
+/// The objects of an event; an error is left to the back-off.
+fn touched<K>(event: Result<Event<K>, watcher::Error>) -> Option<K> {
+    match event {
+        Ok(Event::Apply(object) | Event::Delete(object) | Event::InitApply(object)) => Some(object),
+        Ok(Event::Init | Event::InitDone) => None,
+        Err(error) => {
+            tracing::debug!(%error, "a watch broke off");
+            None
+        }
+    }
+}
+
+/// Doubling, without jitter: one operator per cluster has no herd to spread, and a seed must replay.
+#[derive(Clone, Debug, Default)]
+struct Steady(u32);
+
+impl Iterator for Steady {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let delay = Duration::from_millis(500) * 2_u32.saturating_pow(self.0.min(6));
+        self.0 = self.0.saturating_add(1);
+        Some(delay)
+    }
+}
+
+impl Backoff for Steady {
+    fn reset(&mut self) {
+        self.0 = 0;
+    }
+}

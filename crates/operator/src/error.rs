@@ -1,0 +1,114 @@
+//! What goes wrong in a pass, and what that means for the next one.
+
+use std::time::Duration;
+
+/// What to do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// What was seen is not what is there any more: look again at once.
+    Stale,
+    /// The API server or the network: try again soon.
+    Transient,
+    /// We may not act any more.
+    Lost,
+    /// The API server refuses the request itself: a person must look.
+    Refused,
+}
+
+impl Class {
+    /// The metric's label.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stale => "stale",
+            Self::Transient => "transient",
+            Self::Lost => "lost",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// When to try again.
+    pub fn retry(self) -> Duration {
+        match self {
+            Self::Stale => Duration::from_millis(200),
+            Self::Transient => Duration::from_secs(2),
+            Self::Lost => Duration::from_secs(1),
+            Self::Refused => Duration::from_secs(15),
+        }
+    }
+}
+
+/// An error of a pass.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A read or a write failed at the API server.
+    #[error("{verb} {what}")]
+    Kubernetes {
+        /// get, list, patch, …
+        verb: &'static str,
+        /// The object.
+        what: String,
+        /// What the client said.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// No answer to a write within its deadline: it may have happened or not.
+    #[error("{verb} {what}: no answer in time, so it may have happened")]
+    NoAnswer {
+        /// patch, create, …
+        verb: &'static str,
+        /// The object.
+        what: String,
+    },
+    /// The lease is not ours any more.
+    #[error("not leading any more")]
+    Lost,
+    /// What the decision was made from is too old to take a member down because of it.
+    #[error("what was observed is {0:?} old, too old to take a member down")]
+    EvidenceTooOld(Duration),
+    /// The application refused or failed.
+    #[error(transparent)]
+    Application(#[from] windlass_systems::call::CallError),
+    /// What the step needs is gone.
+    #[error("{0} is gone")]
+    Gone(String),
+}
+
+impl Error {
+    /// Wraps the client's error.
+    pub fn kubernetes(verb: &'static str, what: impl Into<String>, source: kube::Error) -> Self {
+        Self::Kubernetes { verb, what: what.into(), source: Box::new(source) }
+    }
+
+    /// What it means.
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Kubernetes { source, .. } => {
+                let code = if let kube::Error::Api(status) = source.as_ref() { status.code } else { 0 };
+                match code {
+                    404 | 409 | 410 => Class::Stale,
+                    400 | 401 | 403 | 405 | 415 | 422 => Class::Refused,
+                    // 429, 5xx, or no answer at all.
+                    _ => Class::Transient,
+                }
+            }
+            Self::NoAnswer { .. } | Self::Application(_) => Class::Transient,
+            Self::Lost => Class::Lost,
+            Self::EvidenceTooOld(_) | Self::Gone(_) => Class::Stale,
+        }
+    }
+
+    /// The whole story in one line.
+    pub fn story(&self) -> String {
+        let mut text = self.to_string();
+        let mut source = std::error::Error::source(self);
+        while let Some(error) = source {
+            let more = error.to_string();
+            if !text.contains(&more) {
+                text.push_str(": ");
+                text.push_str(&more);
+            }
+            source = error.source();
+        }
+        text
+    }
+}

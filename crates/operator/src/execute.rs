@@ -1,0 +1,246 @@
+//! Carries out one step. Every write names the resourceVersion that the decision saw, and is sent only while the term is ours:
+//! a mismatch means "look again", never "try harder" (H1, H5).
+
+use k8s_openapi::{
+    api::{
+        apps::v1::StatefulSet,
+        core::v1::Pod,
+        policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec},
+    },
+    apimachinery::pkg::{apis::meta::v1::LabelSelector, util::intstr::IntOrString},
+};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{ObjectMeta, Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+use windlass_api::{QuorumCluster, quorum_cluster::SystemType};
+use windlass_plan::{
+    MemberName, Step,
+    bug::{self, Bug},
+};
+use windlass_systems::pd;
+
+use crate::{
+    Context,
+    error::Error,
+    lease::{Lease, Term},
+    observe::Observed,
+    validate::budget_name,
+};
+
+/// The right to write: this process, in this term.
+#[derive(Clone, Copy)]
+pub struct Actor<'a> {
+    /// What a pass needs from outside.
+    pub context: &'a Context,
+    /// The lease.
+    pub lease: &'a Lease<'a>,
+    /// The term in which the decision was made.
+    pub term: &'a Term,
+}
+
+impl Actor<'_> {
+    /// Sends one write: only while the term is ours, and with a deadline inside it.
+    pub async fn write<T>(&self, verb: &'static str, what: &str, send: impl Future<Output = kube::Result<T>>) -> Result<T, Error> {
+        let left = self.lease.remaining(self.term)?;
+        let deadline = left.min(self.context.settings.write_deadline);
+        let answer = match tokio::time::timeout(deadline, send).await {
+            Ok(answer) => answer.map_err(|error| Error::kubernetes(verb, what, error)),
+            Err(_) => Err(Error::NoAnswer { verb, what: what.to_owned() }),
+        };
+        self.context.metrics.write(verb, answer.as_ref().err().map(Error::class));
+        answer
+    }
+}
+
+/// Carries out a step on what was observed.
+pub async fn execute(
+    actor: Actor<'_>,
+    resource: &QuorumCluster,
+    observed: &Observed,
+    container: usize,
+    step: &Step,
+) -> Result<(), Error> {
+    let Some(set) = &observed.set else { return Err(Error::Gone("the StatefulSet".into())) };
+    match step {
+        Step::WriteTemplate { image, partition } => {
+            let mut patch = vec![json!({
+                "op": "replace", "path": format!("/spec/template/spec/containers/{container}/image"), "value": image,
+            })];
+            if let Some(partition) = partition {
+                patch.extend(partition_patch(set, *partition));
+            }
+            patch_set(actor, set, patch).await
+        }
+        Step::Permit { partition, .. } => {
+            fresh(actor, observed)?;
+            patch_set(actor, set, partition_patch(set, *partition)).await
+        }
+        Step::TakeBack { partition, .. } | Step::Park { partition } => {
+            patch_set(actor, set, partition_patch(set, *partition)).await
+        }
+        Step::HandOver { from, to } => {
+            fresh(actor, observed)?;
+            hand_over(actor, resource, observed, from, to).await
+        }
+        Step::HoldEvictions => hold_evictions(actor, resource, observed, set).await,
+        Step::ReleaseEvictions => release_evictions(actor, observed, set).await,
+    }
+}
+
+/// What takes a member down or moves leadership must rest on fresh evidence.
+fn fresh(actor: Actor<'_>, observed: &Observed) -> Result<(), Error> {
+    let age = observed.since.elapsed();
+    if age > actor.context.settings.evidence_age {
+        return Err(Error::EvidenceTooOld(age));
+    }
+    actor.context.metrics.evidence(age);
+    Ok(())
+}
+
+/// Sets the partition, and nothing else of the strategy. The block is always explicit (H8).
+pub fn partition_patch(set: &StatefulSet, partition: u32) -> Vec<serde_json::Value> {
+    let update = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
+    if update.is_some_and(|update| update.rolling_update.is_some()) {
+        return vec![json!({"op": "add", "path": "/spec/updateStrategy/rollingUpdate/partition", "value": partition})];
+    }
+    vec![json!({
+        "op": "add", "path": "/spec/updateStrategy", "value": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}},
+    })]
+}
+
+/// Patches the StatefulSet as it was seen: with another resourceVersion the API server answers 409.
+pub async fn patch_set(actor: Actor<'_>, set: &StatefulSet, mut patch: Vec<serde_json::Value>) -> Result<(), Error> {
+    let (name, namespace) = (set.name_any(), set.namespace().unwrap_or_default());
+    if !bug::active(Bug::UnfencedWrites) {
+        // Not `test`, which would answer 422 like invalid input: a resourceVersion that differs makes a conflict (H5).
+        patch.push(json!({"op": "replace", "path": "/metadata/resourceVersion", "value": set.resource_version()}));
+    }
+    let patch: json_patch::Patch = serde_json::from_value(patch.into()).unwrap_or_default();
+    let api: Api<StatefulSet> = Api::namespaced(actor.context.client.clone(), &namespace);
+    let what = format!("statefulsets/{namespace}/{name}");
+    let params = PatchParams::default();
+    let written = actor.write("patch", &what, api.patch(&name, &params, &Patch::Json::<()>(patch))).await?;
+    actor.context.own_writes.wrote(&what, written.metadata.resource_version.as_deref());
+    Ok(())
+}
+
+/// Asks the leader itself, at its pod's address: once that pod is replaced, a late call reaches nobody (H6).
+async fn hand_over(
+    actor: Actor<'_>,
+    resource: &QuorumCluster,
+    observed: &Observed,
+    from: &MemberName,
+    to: &MemberName,
+) -> Result<(), Error> {
+    let Some(leader) = observed.peers.iter().find(|peer| peer.pod == from.as_str()) else {
+        return Err(Error::Gone(format!("the address of {from}")));
+    };
+    let Ok(transport) = actor.context.dial.transport(observed.tls.as_ref()) else {
+        return Err(Error::Gone("the TLS material".into()));
+    };
+    let left = actor.lease.remaining(actor.term)?;
+    let timeouts = pd::Timeouts::default();
+    let timeouts = pd::Timeouts { verb: timeouts.verb.min(left), ..timeouts };
+    match resource.spec.system.type_ {
+        SystemType::Pd => pd::transfer_leader(transport.as_ref(), leader, to.as_str(), &timeouts).await?,
+    }
+    Ok(())
+}
+
+/// Lets no eviction of the set's pods through (H12).
+async fn hold_evictions(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed, set: &StatefulSet) -> Result<(), Error> {
+    let selector = set.spec.as_ref().map(|spec| spec.selector.clone()).unwrap_or_default();
+    match own_budget(observed, set) {
+        Some(budget) => select(actor, budget, &selector).await,
+        None => create_budget(actor, resource, set, selector).await,
+    }
+}
+
+/// Lets evictions through again. The budget is not deleted but made to cover nothing: a predecessor's late request to create it
+/// would otherwise succeed after a take-over, and a create can't be fenced.
+pub async fn release_evictions(actor: Actor<'_>, observed: &Observed, set: &StatefulSet) -> Result<(), Error> {
+    match own_budget(observed, set) {
+        Some(budget) => select(actor, budget, &nothing()).await,
+        None => Ok(()),
+    }
+}
+
+/// A selector that no pod of anybody's matches.
+fn nothing() -> LabelSelector {
+    LabelSelector { match_labels: Some([("windlass.dev/covers".to_owned(), "nothing".to_owned())].into()), ..LabelSelector::default() }
+}
+
+fn own_budget<'a>(observed: &'a Observed, set: &StatefulSet) -> Option<&'a PodDisruptionBudget> {
+    let name = budget_name(&set.name_any());
+    observed.budgets.iter().find(|budget| budget.name_any() == name)
+}
+
+async fn select(actor: Actor<'_>, budget: &PodDisruptionBudget, selector: &LabelSelector) -> Result<(), Error> {
+    let (name, namespace) = (budget.name_any(), budget.namespace().unwrap_or_default());
+    let api: Api<PodDisruptionBudget> = Api::namespaced(actor.context.client.clone(), &namespace);
+    let patch = json!([
+        {"op": "replace", "path": "/spec/selector", "value": selector},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": budget.resource_version()},
+    ]);
+    let patch: json_patch::Patch = serde_json::from_value(patch).unwrap_or_default();
+    let what = format!("poddisruptionbudgets/{namespace}/{name}");
+    actor.write("patch", &what, api.patch(&name, &PatchParams::default(), &Patch::Json::<()>(patch))).await.map(|_| ())
+}
+
+/// A PodDisruptionBudget that allows no eviction of what it selects. It belongs to the custom resource and goes with it.
+async fn create_budget(actor: Actor<'_>, resource: &QuorumCluster, set: &StatefulSet, selector: LabelSelector) -> Result<(), Error> {
+    let (name, namespace) = (budget_name(&set.name_any()), set.namespace().unwrap_or_default());
+    let budget = PodDisruptionBudget {
+        metadata: ObjectMeta {
+            name: Some(name.clone()),
+            labels: Some([("app.kubernetes.io/managed-by".to_owned(), "windlass".to_owned())].into()),
+            owner_references: resource.controller_owner_ref(&()).map(|owner| vec![owner]),
+            ..ObjectMeta::default()
+        },
+        spec: Some(PodDisruptionBudgetSpec {
+            max_unavailable: Some(IntOrString::Int(0)),
+            selector: Some(selector),
+            ..PodDisruptionBudgetSpec::default()
+        }),
+        ..PodDisruptionBudget::default()
+    };
+    let api: Api<PodDisruptionBudget> = Api::namespaced(actor.context.client.clone(), &namespace);
+    let what = format!("poddisruptionbudgets/{namespace}/{name}");
+    actor.write("create", &what, api.create(&PostParams::default(), &budget)).await.map(|_| ())
+}
+
+/// Moves the resourceVersion of everything that a predecessor may be writing to, so that whatever it still sends misses (H1).
+pub async fn touch(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed) -> Result<(), Error> {
+    let Some(set) = &observed.set else { return Ok(()) };
+    let namespace = set.namespace().unwrap_or_default();
+    let mark = json!({"metadata": {"annotations": {"windlass.dev/touched-by": actor.term.id().as_str()}}});
+    let sets: Api<StatefulSet> = Api::namespaced(actor.context.client.clone(), &namespace);
+    touch_one(actor, &sets, "statefulsets", &set.name_any(), &mark).await?;
+    let pods: Api<Pod> = Api::namespaced(actor.context.client.clone(), &namespace);
+    for pod in &observed.pods {
+        touch_one(actor, &pods, "pods", &pod.name_any(), &mark).await?;
+    }
+    let upgrading = resource.status.as_ref().is_some_and(|status| status.upgrade.is_some());
+    match own_budget(observed, set) {
+        Some(budget) => {
+            let budgets: Api<PodDisruptionBudget> = Api::namespaced(actor.context.client.clone(), &namespace);
+            touch_one(actor, &budgets, "poddisruptionbudgets", &budget.name_any(), &mark).await
+        }
+        // What the predecessor may be about to create must be there already for its request to miss.
+        None if upgrading => create_budget(actor, resource, set, nothing()).await,
+        None => Ok(()),
+    }
+}
+
+async fn touch_one<K>(actor: Actor<'_>, api: &Api<K>, kind: &str, name: &str, mark: &serde_json::Value) -> Result<(), Error>
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let what = format!("{kind}/{name}");
+    match actor.write("patch", &what, api.patch(name, &PatchParams::default(), &Patch::Merge(mark))).await {
+        Err(Error::Kubernetes { source, .. }) if matches!(source.as_ref(), kube::Error::Api(status) if status.code == 404) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}

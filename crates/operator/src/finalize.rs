@@ -1,0 +1,81 @@
+//! Letting go: the custom resource is being deleted, and the StatefulSet goes on without us (H40).
+//!
+//! At rest the update strategy becomes what it was. In the middle of an upgrade nothing moves: a permit that stands is taken back,
+//! and the partition stays. A StatefulSet that is gone holds nothing up.
+
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+use windlass_api::{QuorumCluster, quorum_cluster::DeletionPolicy, status::Adopted};
+
+use crate::{
+    error::Error,
+    execute::{Actor, partition_patch, patch_set, release_evictions},
+    observe::Observed,
+    validate,
+};
+
+/// Keeps the custom resource until the StatefulSet is left in order.
+pub const FINALIZER: &str = "windlass.dev/restore";
+
+/// Whether the resource carries our finalizer.
+pub fn is_guarded(resource: &QuorumCluster) -> bool {
+    resource.finalizers().iter().any(|finalizer| finalizer == FINALIZER)
+}
+
+/// Adds our finalizer, before the first write to the StatefulSet.
+pub async fn guard(actor: Actor<'_>, resource: &QuorumCluster) -> Result<(), Error> {
+    let mut finalizers = resource.finalizers().to_vec();
+    finalizers.push(FINALIZER.to_owned());
+    set_finalizers(actor, resource, &finalizers).await
+}
+
+/// Leaves the StatefulSet in order and lets the resource go.
+pub async fn finalize(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed) -> Result<(), Error> {
+    if !is_guarded(resource) {
+        return Ok(());
+    }
+    if let Some(set) = &observed.set {
+        if let Some(patch) = parting_patch(resource, observed) {
+            patch_set(actor, set, patch).await?;
+        }
+        release_evictions(actor, observed, set).await?;
+    }
+    let left: Vec<String> = resource.finalizers().iter().filter(|finalizer| *finalizer != FINALIZER).cloned().collect();
+    set_finalizers(actor, resource, &left).await
+}
+
+/// What the StatefulSet needs before it is left alone; none if nothing.
+fn parting_patch(resource: &QuorumCluster, observed: &Observed) -> Option<Vec<serde_json::Value>> {
+    let set = observed.set.as_ref()?;
+    let adopted = resource.status.as_ref().and_then(|status| status.adopted.clone())?;
+    let validated = validate::validate(resource, observed).ok();
+    if let Some(permitted) = validated.as_ref().and_then(|validated| validated.view.permitted()) {
+        return Some(partition_patch(set, permitted.index.saturating_add(1)));
+    }
+    let restore = match resource.spec.deletion_policy {
+        DeletionPolicy::Restore => validated.is_some_and(|validated| validated.view.is_uniform()),
+        DeletionPolicy::Retain => false,
+    };
+    restore.then(|| restoring_patch(&adopted))
+}
+
+fn restoring_patch(adopted: &Adopted) -> Vec<serde_json::Value> {
+    let strategy = match adopted.type_.as_str() {
+        "OnDelete" => json!({"type": "OnDelete"}),
+        _ => json!({"type": "RollingUpdate", "rollingUpdate": {"partition": adopted.partition.unwrap_or(0)}}),
+    };
+    vec![json!({"op": "replace", "path": "/spec/updateStrategy", "value": strategy})]
+}
+
+async fn set_finalizers(actor: Actor<'_>, resource: &QuorumCluster, finalizers: &[String]) -> Result<(), Error> {
+    let (name, namespace) = (resource.name_any(), resource.namespace().unwrap_or_default());
+    let api: Api<QuorumCluster> = Api::namespaced(actor.context.client.clone(), &namespace);
+    let patch = json!({"metadata": {"resourceVersion": resource.resource_version(), "finalizers": finalizers}});
+    let what = format!("quorumclusters/{namespace}/{name}");
+    let written = actor.write("patch", &what, api.patch(&name, &PatchParams::default(), &Patch::Merge(&patch))).await?;
+    actor.context.own_writes.wrote(&what, written.metadata.resource_version.as_deref());
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! Reads: everything that one decision needs, live, in one go. Nothing is decided here, nothing is written.
+
+use std::net::IpAddr;
+
+use k8s_openapi::api::{
+    apps::v1::StatefulSet,
+    core::v1::{Pod, Secret},
+    policy::v1::PodDisruptionBudget,
+};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{GetParams, ListParams},
+    core::Selector,
+};
+use tokio::time::Instant;
+use windlass_api::{QuorumCluster, quorum_cluster::SystemType};
+use windlass_plan::{
+    Quorum,
+    bug::{self, Bug},
+};
+use windlass_systems::{pd, transport::Peer};
+
+use crate::{Context, dial::TlsMaterial, error::Error, facts, queue::Key};
+
+/// What was read, as it was read.
+pub struct Observed {
+    /// When the reading began: the age of the evidence counts from here.
+    pub since: Instant,
+    /// The StatefulSet; none if there is none of that name.
+    pub set: Option<StatefulSet>,
+    /// Its pods, by ownership.
+    pub pods: Vec<Pod>,
+    /// The PodDisruptionBudgets of the namespace.
+    pub budgets: Vec<PodDisruptionBudget>,
+    /// The other QuorumClusters of the namespace.
+    pub siblings: Vec<QuorumCluster>,
+    /// What the system says of itself.
+    pub quorum: Quorum,
+    /// How each pod is reached.
+    pub peers: Vec<Peer>,
+    /// The TLS material, where the resource names some.
+    pub tls: Option<TlsMaterial>,
+}
+
+/// The custom resource itself; none if it is gone.
+pub async fn resource(context: &Context, key: &Key) -> Result<Option<QuorumCluster>, Error> {
+    let api: Api<QuorumCluster> = Api::namespaced(context.client.clone(), &key.namespace);
+    let what = format!("quorumclusters/{key}");
+    get(&api, &key.name).await.map_err(|error| Error::kubernetes("get", what, error))
+}
+
+/// Everything else.
+pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Observed, Error> {
+    let since = Instant::now();
+    let namespace = resource.namespace().unwrap_or_default();
+    let sets: Api<StatefulSet> = Api::namespaced(context.client.clone(), &namespace);
+    let name = &resource.spec.workload.stateful_set;
+    let failed = |verb, what: String| move |error| Error::kubernetes(verb, what, error);
+
+    let siblings: Api<QuorumCluster> = Api::namespaced(context.client.clone(), &namespace);
+    let siblings = list(&siblings, "").await.map_err(failed("list", format!("quorumclusters in {namespace}")))?;
+    let Some(set) = get(&sets, name).await.map_err(failed("get", format!("statefulsets/{namespace}/{name}")))? else {
+        let quorum = Quorum::unknown("there is no StatefulSet");
+        return Ok(Observed { since, set: None, pods: vec![], budgets: vec![], siblings, quorum, peers: vec![], tls: None });
+    };
+
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(context.client.clone(), &namespace);
+    let budgets = list(&budgets, "").await.map_err(failed("list", format!("poddisruptionbudgets in {namespace}")))?;
+
+    let pods: Api<Pod> = Api::namespaced(context.client.clone(), &namespace);
+    let pods = list(&pods, &selector(&set)).await.map_err(failed("list", format!("pods of {name}")))?;
+    let uid = set.uid();
+    let owned = |pod: &Pod| pod.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref() && owner.controller == Some(true));
+    let mut pods: Vec<Pod> = pods.into_iter().filter(owned).collect();
+    pods.sort_by_key(ResourceExt::name_any);
+
+    let tls = tls(context, resource, &namespace).await?;
+    let peers = peers(resource, &set, &pods);
+    let quorum = ask(context, resource, tls.as_ref(), &peers).await;
+    Ok(Observed { since, set: Some(set), pods, budgets, siblings, quorum, peers, tls })
+}
+
+/// The selector of the set's pods, as the API takes it.
+fn selector(set: &StatefulSet) -> String {
+    let selector = set.spec.as_ref().map(|spec| spec.selector.clone()).unwrap_or_default();
+    Selector::try_from(selector).map(|selector| selector.to_string()).unwrap_or_default()
+}
+
+/// How each pod with an address is reached.
+fn peers(resource: &QuorumCluster, set: &StatefulSet, pods: &[Pod]) -> Vec<Peer> {
+    let service = set.spec.as_ref().and_then(|spec| spec.service_name.clone()).unwrap_or_default();
+    let namespace = resource.namespace().unwrap_or_default();
+    let port = u16::try_from(resource.spec.system.port).unwrap_or_default();
+    let peer = |pod: &Pod| {
+        let address: IpAddr = pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok()?;
+        let name = pod.name_any();
+        let server_name = format!("{name}.{service}.{namespace}.svc");
+        Some(Peer { pod: name, address, port, server_name, tls: resource.spec.system.tls.is_some() })
+    };
+    pods.iter().filter_map(peer).collect()
+}
+
+async fn ask(context: &Context, resource: &QuorumCluster, tls: Option<&TlsMaterial>, peers: &[Peer]) -> Quorum {
+    let transport = match context.dial.transport(tls) {
+        Ok(transport) => transport,
+        Err(why) => return Quorum::unknown(&format!("the TLS material can't be used: {why}")),
+    };
+    match resource.spec.system.type_ {
+        SystemType::Pd => facts::pd(&pd::observe(transport.as_ref(), peers, &pd::Timeouts::default()).await),
+    }
+}
+
+/// The TLS material from the Secrets that the resource names, all in its own namespace (H41).
+async fn tls(context: &Context, resource: &QuorumCluster, namespace: &str) -> Result<Option<TlsMaterial>, Error> {
+    let Some(tls) = &resource.spec.system.tls else { return Ok(None) };
+    let secrets: Api<Secret> = Api::namespaced(context.client.clone(), namespace);
+    let read = async |name: &str| {
+        let secret = secrets.get_opt(name).await.map_err(|error| Error::kubernetes("get", format!("secrets/{namespace}/{name}"), error));
+        secret.map(|secret| secret.and_then(|secret| secret.data).unwrap_or_default())
+    };
+    let roots = read(&tls.ca_secret).await?.remove("ca.crt").map(|bytes| bytes.0).unwrap_or_default();
+    let identity = match &tls.client_secret {
+        None => None,
+        Some(name) => {
+            let mut data = read(name).await?;
+            let mut take = |key: &str| data.remove(key).map(|bytes| bytes.0).unwrap_or_default();
+            Some((take("tls.crt"), take("tls.key")))
+        }
+    };
+    Ok(Some(TlsMaterial { roots, identity }))
+}
+
+async fn get<K>(api: &Api<K>, name: &str) -> kube::Result<Option<K>>
+where
+    K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    if !bug::active(Bug::StaleReads) {
+        // No resourceVersion: the newest state that a majority of etcd has.
+        return api.get_opt(name).await;
+    }
+    match api.get_with(name, &GetParams::any()).await {
+        Ok(object) => Ok(Some(object)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn list<K>(api: &Api<K>, labels: &str) -> kube::Result<Vec<K>>
+where
+    K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let params = ListParams::default().labels(labels);
+    let params = if bug::active(Bug::StaleReads) { params.match_any() } else { params };
+    Ok(api.list(&params).await?.items)
+}

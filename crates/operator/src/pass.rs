@@ -1,0 +1,203 @@
+//! One look at one resource: observe, claim, validate, plan, record, act, report. At most one disruptive write, then look again.
+
+use std::time::Duration;
+
+use kube::ResourceExt;
+use windlass_api::{QuorumCluster, translate};
+use windlass_plan::{
+    Decision, Hold, Plan, Reason, Step,
+    fence::{self, Claim},
+    rollout,
+};
+
+use crate::{
+    error::{Class, Error},
+    events::{Telling, tell},
+    execute::{self, Actor, execute},
+    finalize,
+    observe::{self, Observed},
+    queue::Key,
+    report,
+    validate::{self, Validated},
+};
+
+/// When to look again after an act: what it did takes a moment to show.
+const AFTER_ACT: Duration = Duration::from_millis(100);
+/// When to look again at what is older than our own write.
+const AFTER_STALE: Duration = Duration::from_millis(500);
+
+/// What a pass leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Look again at the latest after this long.
+    After(Duration),
+    /// The resource is gone.
+    Forget,
+}
+
+/// Looks at one resource once.
+pub async fn pass(actor: Actor<'_>, key: &Key) -> Next {
+    match look(actor, key).await {
+        Ok(next) => {
+            actor.context.metrics.pass(None);
+            next
+        }
+        Err(error) => {
+            actor.context.metrics.pass(Some(error.class()));
+            match error.class() {
+                Class::Stale | Class::Lost => tracing::debug!(%key, error = error.story(), "will look again"),
+                Class::Transient | Class::Refused => tracing::warn!(%key, error = error.story(), "a pass failed"),
+            }
+            Next::After(error.class().retry())
+        }
+    }
+}
+
+async fn look(actor: Actor<'_>, key: &Key) -> Result<Next, Error> {
+    let context = actor.context;
+    let Some(resource) = observe::resource(context, key).await? else { return Ok(Next::Forget) };
+    if !seen_own_writes(actor, "quorumclusters", &key.to_string(), resource.resource_version().as_deref()) {
+        return Ok(Next::After(AFTER_STALE));
+    }
+    if let Some(next) = claim(actor, &resource).await? {
+        return Ok(next);
+    }
+    let observed = observe::observe(context, &resource).await?;
+    if let Some(set) = &observed.set
+        && !seen_own_writes(actor, "statefulsets", &format!("{}/{}", key.namespace, set.name_any()), set.resource_version().as_deref())
+    {
+        return Ok(Next::After(AFTER_STALE));
+    }
+    if resource.metadata.deletion_timestamp.is_some() {
+        finalize::finalize(actor, &resource, &observed).await?;
+        return Ok(Next::After(context.settings.idle_recheck));
+    }
+    match validate::validate(&resource, &observed) {
+        Err(hold) => hold_back(actor, &resource, &hold).await,
+        Ok(validated) => carry_on(actor, &resource, &observed, &validated).await,
+    }
+}
+
+fn seen_own_writes(actor: Actor<'_>, kind: &str, name: &str, resource_version: Option<&str>) -> bool {
+    let current = actor.context.own_writes.is_current(&format!("{kind}/{name}"), resource_version);
+    if !current {
+        actor.context.metrics.hold(Reason::StaleView);
+    }
+    current
+}
+
+/// Makes the resource ours before anything is decided about it (H1). None when it is.
+async fn claim(actor: Actor<'_>, resource: &QuorumCluster) -> Result<Option<Next>, Error> {
+    let (context, now) = (actor.context, actor.context.clock.now());
+    let status = resource.status.clone().unwrap_or_default();
+    // A claim that can't be read is none of ours: take over from it.
+    let recorded = status.election.as_ref().and_then(|election| translate::election(election).ok());
+    match fence::claim(recorded.as_ref(), actor.term.id(), context.settings.longest_write, now) {
+        Claim::Held => Ok(None),
+        Claim::WaitUntil(until) => {
+            context.metrics.hold(Reason::TakingOver);
+            Ok(Some(Next::After(until.duration_since(now).unsigned_abs())))
+        }
+        Claim::Take(election) => {
+            if recorded.is_some() {
+                context.metrics.take_over();
+            }
+            let status = windlass_api::QuorumClusterStatus { election: Some(translate::written_election(&election)), ..status };
+            report::write(actor, resource, status).await?;
+            Ok(Some(Next::After(Duration::ZERO)))
+        }
+        Claim::Touch(election) => {
+            let observed = observe::observe(context, resource).await?;
+            execute::touch(actor, resource, &observed).await?;
+            let status = windlass_api::QuorumClusterStatus { election: Some(translate::written_election(&election)), ..status };
+            report::write(actor, resource, status).await?;
+            Ok(Some(Next::After(Duration::ZERO)))
+        }
+    }
+}
+
+/// Nothing can be decided: say why.
+async fn hold_back(actor: Actor<'_>, resource: &QuorumCluster, hold: &Hold) -> Result<Next, Error> {
+    actor.context.metrics.hold(hold.reason);
+    let before = resource.status.clone().unwrap_or_default();
+    let status = report::held(&before, resource, hold, actor.context.clock.now());
+    tell_if_new(actor, resource, hold).await;
+    report::write(actor, resource, status).await?;
+    Ok(Next::After(actor.context.settings.idle_recheck))
+}
+
+async fn carry_on(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed, validated: &Validated) -> Result<Next, Error> {
+    let (context, now) = (actor.context, actor.context.clock.now());
+    let Validated { want, view, container } = validated;
+    let plan = rollout::plan(want, view, now);
+    if matches!(plan.decision, Decision::Act(_)) && !finalize::is_guarded(resource) {
+        finalize::guard(actor, resource).await?;
+        return Ok(Next::After(Duration::ZERO));
+    }
+    let before = resource.status.clone().unwrap_or_default();
+    let status = report::planned(&before, resource, view, observed, &plan, now);
+    // The record is written before the act: a successor finds what was about to happen.
+    let recorded = report::write(actor, resource, status).await?;
+    match &plan.decision {
+        Decision::Act(step) => act(actor, &recorded, observed, *container, step).await,
+        Decision::Wait { on, recheck } => {
+            context.metrics.hold(on.reason);
+            tell_if_new(actor, resource, on).await;
+            Ok(Next::After(*recheck))
+        }
+        Decision::Halt { on } => {
+            context.metrics.hold(on.reason);
+            tell_if_new(actor, resource, on).await;
+            Ok(Next::After(context.settings.idle_recheck.min(Duration::from_secs(5))))
+        }
+        Decision::Done => {
+            tell_done(actor, resource, &plan).await;
+            Ok(Next::After(context.settings.idle_recheck))
+        }
+    }
+}
+
+async fn act(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed, container: usize, step: &Step) -> Result<Next, Error> {
+    tracing::info!(resource = %resource.name_any(), step = step.name(), "{step}");
+    let result = execute(actor, resource, observed, container, step).await;
+    actor.context.metrics.step(step, result.as_ref().err().map(Error::class));
+    match result {
+        Ok(()) => {
+            tell(actor, resource, Telling { warning: false, reason: step.name(), action: "Act", note: step.to_string() }).await;
+            Ok(Next::After(AFTER_ACT))
+        }
+        Err(error) => {
+            if matches!(error.class(), Class::Transient | Class::Refused) {
+                let note = format!("{step}: {}", error.story());
+                tell(actor, resource, Telling { warning: true, reason: "StepFailed", action: step.name(), note: note.clone() }).await;
+                let mut status = resource.status.clone().unwrap_or_default();
+                for condition in &mut status.conditions {
+                    condition.message.clone_from(&note);
+                }
+                report::write(actor, resource, status).await?;
+            }
+            Err(error)
+        }
+    }
+}
+
+fn ready_reason(resource: &QuorumCluster) -> Option<&str> {
+    let conditions = &resource.status.as_ref()?.conditions;
+    conditions.iter().find(|condition| condition.type_ == "Ready").map(|condition| condition.reason.as_str())
+}
+
+/// An event when what is waited for changes, not at every look.
+async fn tell_if_new(actor: Actor<'_>, resource: &QuorumCluster, hold: &Hold) {
+    if ready_reason(resource) != Some(hold.reason.name()) {
+        let warning = hold.reason.needs_a_person();
+        tell(actor, resource, Telling { warning, reason: hold.reason.name(), action: "Wait", note: hold.to_string() }).await;
+    }
+}
+
+async fn tell_done(actor: Actor<'_>, resource: &QuorumCluster, plan: &Plan) {
+    let finished = plan.record.is_none() && resource.status.as_ref().is_some_and(|status| status.upgrade.is_some());
+    if finished {
+        let note = format!("all members run {}", resource.spec.version);
+        tell(actor, resource, Telling { warning: false, reason: "UpgradeCompleted", action: "Finish", note }).await;
+    }
+}

@@ -1,0 +1,99 @@
+//! What to look at next: one entry per resource, ordered by when it is due, then by name. No hash order, no jitter: a seed replays.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use tokio::time::Instant;
+
+/// One custom resource.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Resources that wait to be looked at. One that is being looked at is not given out a second time; a wake-up meanwhile is kept.
+#[derive(Debug, Default)]
+pub struct Queue {
+    due: BTreeMap<Key, Instant>,
+    running: BTreeSet<Key>,
+}
+
+impl Queue {
+    /// Look at this one at the latest then.
+    pub fn wake(&mut self, key: Key, at: Instant) {
+        self.due.entry(key).and_modify(|due| *due = (*due).min(at)).or_insert(at);
+    }
+
+    /// When the next one is due.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.waiting().map(|(_, due)| *due).min()
+    }
+
+    /// Takes the one that has been due for longest.
+    pub fn take(&mut self, now: Instant) -> Option<Key> {
+        let (key, _) = self.waiting().filter(|(_, due)| **due <= now).min_by_key(|(key, due)| (**due, (*key).clone()))?;
+        let key = key.clone();
+        self.due.remove(&key);
+        self.running.insert(key.clone());
+        Some(key)
+    }
+
+    /// This one was looked at; look again then, or when something wakes it, if it is still there.
+    pub fn finish(&mut self, key: &Key, again: Option<Instant>) {
+        self.running.remove(key);
+        if let Some(at) = again {
+            self.wake(key.clone(), at);
+        }
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = (&Key, &Instant)> {
+        self.due.iter().filter(|(key, _)| !self.running.contains(*key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use super::{Key, Queue};
+
+    fn key(name: &str) -> Key {
+        Key { namespace: "db".into(), name: name.into() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_due_comes_first_and_ties_go_by_name() {
+        let (now, mut queue) = (Instant::now(), Queue::default());
+        queue.wake(key("b"), now);
+        queue.wake(key("a"), now);
+        queue.wake(key("c"), now + Duration::from_secs(1));
+        assert_eq!(queue.take(now), Some(key("a")));
+        assert_eq!(queue.take(now), Some(key("b")));
+        assert_eq!(queue.take(now), None);
+        assert_eq!(queue.next_due(), Some(now + Duration::from_secs(1)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wake_up_during_a_pass_is_kept_and_not_given_out_twice() {
+        let (now, mut queue) = (Instant::now(), Queue::default());
+        queue.wake(key("a"), now);
+        assert_eq!(queue.take(now), Some(key("a")));
+        queue.wake(key("a"), now);
+        assert_eq!((queue.take(now), queue.next_due()), (None, None));
+        queue.finish(&key("a"), Some(now + Duration::from_secs(30)));
+        assert_eq!(queue.take(now), Some(key("a")), "the earlier of the two");
+    }
+}

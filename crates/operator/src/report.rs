@@ -1,0 +1,156 @@
+//! The status: what is recorded before an act, and what people read. Building it is pure; writing it is a compare-and-swap.
+
+use kube::{Api, ResourceExt, api::PostParams};
+use windlass_api::{
+    QuorumCluster, QuorumClusterStatus,
+    conditions::{Tri, Verdict, conditions},
+    status::{Adopted, MemberStatus},
+    translate,
+};
+use windlass_plan::{
+    Decision, Fact, Hold, Plan, Reason, View,
+    bug::{self, Bug},
+    workload::Strategy,
+};
+
+use crate::{error::Error, execute::Actor, observe::Observed};
+
+/// The status after a hold that no plan was made of.
+pub fn held(before: &QuorumClusterStatus, resource: &QuorumCluster, hold: &Hold, now: jiff::Timestamp) -> QuorumClusterStatus {
+    let decision = if hold.reason.needs_a_person() {
+        Decision::Halt { on: hold.clone() }
+    } else {
+        Decision::Wait { on: hold.clone(), recheck: std::time::Duration::ZERO }
+    };
+    let mut status = before.clone();
+    conclude(&mut status, resource, &decision, None, now);
+    status
+}
+
+/// The status after a plan: its record, the members as seen, and the verdict.
+pub fn planned(
+    before: &QuorumClusterStatus,
+    resource: &QuorumCluster,
+    view: &View,
+    observed: &Observed,
+    plan: &Plan,
+    now: jiff::Timestamp,
+) -> QuorumClusterStatus {
+    let mut status = before.clone();
+    let intent = match &plan.decision {
+        Decision::Act(step) => Some(step.to_string()),
+        Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done => None,
+    };
+    if !bug::active(Bug::NoIntent) || plan.decision == Decision::Done {
+        status.upgrade = plan.record.as_ref().map(|record| translate::upgrade(record, view.workload.replicas, intent));
+    }
+    status.workload = Some(view.workload.name.clone());
+    if plan.record.is_some() && status.adopted.is_none() {
+        status.adopted = Some(adopted(observed, view));
+    }
+    if view.resumed && plan.record.is_some() {
+        status.requests.resume.clone_from(&resource.spec.requests.resume);
+    }
+    if let Some(version) = common_version(view) {
+        status.current_version = Some(version);
+    }
+    status.members = members(view, plan);
+    conclude(&mut status, resource, &plan.decision, plan.record.as_ref(), now);
+    status
+}
+
+/// The strategy as it was before our first write.
+fn adopted(observed: &Observed, view: &View) -> Adopted {
+    let update = observed.set.as_ref().and_then(|set| set.spec.as_ref()).and_then(|spec| spec.update_strategy.as_ref());
+    let partition = update.and_then(|update| update.rolling_update.as_ref()).and_then(|rolling| rolling.partition);
+    match view.workload.strategy {
+        Strategy::OnDelete => Adopted { type_: "OnDelete".into(), partition: None },
+        Strategy::RollingUpdate { .. } => Adopted { type_: "RollingUpdate".into(), partition },
+    }
+}
+
+/// The version that every member is known to run (H40).
+fn common_version(view: &View) -> Option<String> {
+    let members = view.quorum.members.known()?;
+    let mut versions = members.values().map(|member| member.version.known());
+    let first = versions.next()??;
+    versions.all(|version| version == Some(first)).then(|| first.to_string())
+}
+
+fn members(view: &View, plan: &Plan) -> Vec<MemberStatus> {
+    let upgrading = plan.record.is_some();
+    let describe = |pod: &windlass_plan::Pod| {
+        let member = view.quorum.member(&pod.name);
+        let role = match &view.quorum.leader {
+            Fact::Known(leader) if *leader == pod.name => "Leader",
+            Fact::Known(_) => "Follower",
+            Fact::Unknown(_) => "Unknown",
+        };
+        let healthy = match member.map(|member| &member.healthy) {
+            Some(Fact::Known(true)) => Tri::True,
+            Some(Fact::Known(false)) => Tri::False,
+            Some(Fact::Unknown(_)) | None => Tri::Unknown,
+        };
+        // A number would change with every look, and every look would be a write.
+        let lag = match view.quorum.lag(&pod.name) {
+            Fact::Known(Some(lag)) if upgrading => Some(if lag > 100 { "Behind" } else { "InSync" }.to_owned()),
+            Fact::Known(_) | Fact::Unknown(_) => None,
+        };
+        MemberStatus {
+            pod: pod.name.to_string(),
+            role: role.to_owned(),
+            version: member.and_then(|member| member.version.known()).map(ToString::to_string),
+            healthy: healthy.text().to_owned(),
+            lag,
+        }
+    };
+    view.pods.iter().map(describe).collect()
+}
+
+fn conclude(
+    status: &mut QuorumClusterStatus,
+    resource: &QuorumCluster,
+    decision: &Decision,
+    record: Option<&windlass_plan::Record>,
+    now: jiff::Timestamp,
+) {
+    let generation = resource.metadata.generation.unwrap_or(0);
+    let verdict = verdict(decision, record);
+    let phase = match (decision, record) {
+        (Decision::Done, _) => "Running",
+        (Decision::Wait { on, .. }, _) if on.reason == Reason::Paused => "Paused",
+        (Decision::Halt { .. }, _) => "Blocked",
+        (_, Some(record)) if record.reverting => "Reverting",
+        (_, Some(_)) => "Upgrading",
+        (Decision::Act(_) | Decision::Wait { .. }, None) => "Pending",
+    };
+    status.phase = Some(phase.to_owned());
+    status.observed_generation = Some(generation);
+    status.conditions = conditions(&status.conditions, &verdict, generation, now);
+}
+
+fn verdict(decision: &Decision, record: Option<&windlass_plan::Record>) -> Verdict {
+    let way = record.map(|record| format!("{} to {}: ", record.from, record.target)).unwrap_or_default();
+    let (ready, reconciling, stalled, reason, message) = match decision {
+        Decision::Done => (true, false, false, "UpToDate".to_owned(), "all members run the wanted version".to_owned()),
+        Decision::Act(step) => (false, true, false, step.name().to_owned(), format!("{way}{step}")),
+        Decision::Wait { on, .. } => (false, on.reason != Reason::Paused, false, on.reason.name().to_owned(), format!("{way}{on}")),
+        Decision::Halt { on } => (false, false, true, on.reason.name().to_owned(), format!("{way}{on}")),
+    };
+    Verdict { ready: ready.into(), reconciling, stalled, reason, message }
+}
+
+/// Writes the status if it differs, as a compare-and-swap on what was read. The resource as it is afterwards.
+pub async fn write(actor: Actor<'_>, resource: &QuorumCluster, status: QuorumClusterStatus) -> Result<QuorumCluster, Error> {
+    if resource.status.as_ref() == Some(&status) {
+        return Ok(resource.clone());
+    }
+    let mut wanted = resource.clone();
+    wanted.status = Some(status);
+    let (name, namespace) = (resource.name_any(), resource.namespace().unwrap_or_default());
+    let api: Api<QuorumCluster> = Api::namespaced(actor.context.client.clone(), &namespace);
+    let what = format!("quorumclusters/{namespace}/{name}");
+    let written = actor.write("status", &what, api.replace_status(&name, &PostParams::default(), &wanted)).await?;
+    actor.context.own_writes.wrote(&what, written.metadata.resource_version.as_deref());
+    Ok(written)
+}

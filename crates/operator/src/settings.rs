@@ -1,0 +1,83 @@
+//! Numbers that a deployment may want to change. Their relations matter more than their values: see [`Settings::check`].
+
+use std::time::Duration;
+
+/// How the operator runs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Who this process is: the pod's name plus something random, never the same for two processes.
+    pub identity: String,
+    /// The namespace of the Lease.
+    pub lease_namespace: String,
+    /// The Lease's name.
+    pub lease_name: String,
+    /// How long a holder that says nothing keeps the lease.
+    pub lease_duration: Duration,
+    /// How long the holder believes in its own lease after the last renewal that succeeded.
+    pub renew_deadline: Duration,
+    /// How often the lease is renewed, or tried for.
+    pub retry_period: Duration,
+    /// How long we wait for an answer to a write.
+    pub write_deadline: Duration,
+    /// How long the API server may work on one write: its `timeout` parameter.
+    pub longest_write: Duration,
+    /// How old an observation may be when a member is taken down because of it.
+    pub evidence_age: Duration,
+    /// How often a resource at rest is looked at.
+    pub idle_recheck: Duration,
+    /// How many resources are worked on at once.
+    pub concurrency: usize,
+    /// The one namespace to look at; all if none.
+    pub namespace: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            identity: String::from("windlass"),
+            lease_namespace: String::from("windlass-system"),
+            lease_name: String::from("windlass"),
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+            write_deadline: Duration::from_secs(5),
+            longest_write: Duration::from_secs(10),
+            evidence_age: Duration::from_secs(5),
+            idle_recheck: Duration::from_secs(30),
+            concurrency: 16,
+            namespace: None,
+        }
+    }
+}
+
+impl Settings {
+    /// What makes these settings unsafe, if anything.
+    pub fn check(&self) -> Result<(), String> {
+        if self.renew_deadline >= self.lease_duration {
+            return Err("the renew deadline must be shorter than the lease's duration".into());
+        }
+        if self.retry_period >= self.renew_deadline {
+            return Err("the retry period must be shorter than the renew deadline".into());
+        }
+        if self.write_deadline >= self.renew_deadline {
+            return Err("the write deadline must be shorter than the renew deadline".into());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Settings;
+
+    #[test]
+    fn the_defaults_are_safe() {
+        assert_eq!(Settings::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn a_holder_that_outlives_its_lease_is_refused() {
+        let settings = Settings { renew_deadline: Settings::default().lease_duration, ..Settings::default() };
+        assert!(settings.check().is_err());
+    }
+}

@@ -1,0 +1,165 @@
+//! From what was read to what can be decided on, or the reason why not. Pure.
+
+use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod, policy::v1::PodDisruptionBudget};
+use kube::{
+    ResourceExt,
+    core::{Selector, SelectorExt},
+};
+use windlass_api::{QuorumCluster, translate};
+use windlass_plan::{
+    Hold, MemberName, Reason, View, Want, Workload,
+    workload::{Evictions, Pod as SeenPod, Revision, Strategy},
+};
+
+use crate::observe::Observed;
+
+/// What the decision is made from.
+pub struct Validated {
+    /// What is wanted.
+    pub want: Want,
+    /// What was seen.
+    pub view: View,
+    /// Where in the pod template the managed container stands.
+    pub container: usize,
+}
+
+/// Makes sense of it all, or says what does not.
+pub fn validate(resource: &QuorumCluster, observed: &Observed) -> Result<Validated, Hold> {
+    alone(resource, &observed.siblings)?;
+    let name = &resource.spec.workload.stateful_set;
+    let Some(set) = &observed.set else {
+        return Err(Hold::new(Reason::WorkloadNotFound, format!("there is no StatefulSet {name}")));
+    };
+    if set.metadata.deletion_timestamp.is_some() {
+        return Err(Hold::new(Reason::WorkloadDeleting, format!("StatefulSet {name} is being deleted")));
+    }
+    let (container, image) = container(resource, set)?;
+    let workload = workload(set, image)?;
+    if workload.replicas == 0 {
+        return Err(Hold::new(Reason::NoReplicas, format!("StatefulSet {name} is scaled to 0")));
+    }
+    let want = translate::want(&resource.spec, &workload.image)?;
+    let status = resource.status.clone().unwrap_or_default();
+    let record = status.upgrade.as_ref().map(translate::record).transpose()?;
+    let resumed = resource.spec.requests.resume.is_some() && resource.spec.requests.resume != status.requests.resume;
+    let pods = pods(&workload, &observed.pods);
+    let evictions = evictions(set, &observed.budgets);
+    let view = View { workload, pods, quorum: observed.quorum.clone(), evictions, record, resumed };
+    Ok(Validated { want, view, container })
+}
+
+/// Two resources on one StatefulSet: the older one has it (H40).
+fn alone(resource: &QuorumCluster, siblings: &[QuorumCluster]) -> Result<(), Hold> {
+    let age = |resource: &QuorumCluster| (resource.creation_timestamp(), resource.name_any());
+    let rival = siblings.iter().find(|other| {
+        other.uid() != resource.uid()
+            && other.spec.workload.stateful_set == resource.spec.workload.stateful_set
+            && age(other) < age(resource)
+    });
+    match rival {
+        None => Ok(()),
+        Some(rival) => Err(Hold::new(
+            Reason::AlreadyManaged,
+            format!("StatefulSet {} is managed by QuorumCluster {}", resource.spec.workload.stateful_set, rival.name_any()),
+        )),
+    }
+}
+
+/// The managed container's place and image in the pod template.
+fn container(resource: &QuorumCluster, set: &StatefulSet) -> Result<(usize, String), Hold> {
+    let wanted = &resource.spec.workload.container;
+    let containers = set.spec.as_ref().and_then(|spec| spec.template.spec.as_ref()).map(|pod| pod.containers.as_slice()).unwrap_or_default();
+    if let Some((index, container)) = containers.iter().enumerate().find(|(_, container)| container.name == *wanted) {
+        return Ok((index, container.image.clone().unwrap_or_default()));
+    }
+    let there: Vec<&str> = containers.iter().map(|container| container.name.as_str()).collect();
+    let message = format!("StatefulSet {} has no container {wanted}; it has {}", set.name_any(), there.join(", "));
+    Err(Hold::new(Reason::ContainerNotFound, message))
+}
+
+/// The StatefulSet reduced to what a decision needs.
+pub fn workload(set: &StatefulSet, image: String) -> Result<Workload, Hold> {
+    let unreadable = |what: &str| Hold::new(Reason::InvalidSpec, format!("StatefulSet {}: {what} can't be read", set.name_any()));
+    let spec = set.spec.as_ref().ok_or_else(|| unreadable("spec"))?;
+    let count = |what: &str, value: i32| u32::try_from(value).map_err(|_| unreadable(what));
+    let update = spec.update_strategy.as_ref();
+    let strategy = match update.and_then(|update| update.type_.as_deref()) {
+        Some("OnDelete") => Strategy::OnDelete,
+        Some("RollingUpdate") | None => {
+            let partition = update.and_then(|update| update.rolling_update.as_ref()).and_then(|rolling| rolling.partition);
+            Strategy::RollingUpdate { partition: count("partition", partition.unwrap_or(0))? }
+        }
+        Some(_) => return Err(Hold::new(Reason::UnsupportedStrategy, "the StatefulSet's update strategy is none that Windlass knows")),
+    };
+    let status = set.status.clone().unwrap_or_default();
+    Ok(Workload {
+        name: set.name_any(),
+        first_ordinal: count("ordinals.start", spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or(0))?,
+        replicas: count("replicas", spec.replicas.unwrap_or(1))?,
+        strategy,
+        image,
+        observed: status.observed_generation.is_some() && status.observed_generation >= set.metadata.generation,
+        current_revision: Revision::new(status.current_revision.unwrap_or_default()),
+        update_revision: Revision::new(status.update_revision.unwrap_or_default()),
+    })
+}
+
+fn pods(workload: &Workload, pods: &[Pod]) -> Vec<SeenPod> {
+    let seen = |index: u32| {
+        let name = workload.member(index);
+        let pod = pods.iter().find(|pod| pod.name_any() == name.as_str())?;
+        Some(see(name, index, pod))
+    };
+    (0..workload.replicas).filter_map(seen).collect()
+}
+
+fn see(name: MemberName, index: u32, pod: &Pod) -> SeenPod {
+    let status = pod.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let ready = conditions.iter().find(|condition| condition.type_ == "Ready" && condition.status == "True");
+    SeenPod {
+        name,
+        index,
+        revision: Revision::new(pod.labels().get("controller-revision-hash").cloned().unwrap_or_default()),
+        ready_since: ready.map(|ready| ready.last_transition_time.as_ref().map(|time| time.0).unwrap_or_default()),
+        terminating: pod.metadata.deletion_timestamp.is_some(),
+        trouble: trouble(pod),
+    }
+}
+
+/// What Kubernetes says keeps the pod from running.
+fn trouble(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let unscheduled = status.conditions.as_deref().unwrap_or_default().iter();
+    let unscheduled = unscheduled.filter(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
+    let mut unscheduled = unscheduled.filter_map(|condition| condition.message.clone().or_else(|| condition.reason.clone()));
+    let containers = status.container_statuses.as_deref().unwrap_or_default();
+    let mut waiting = containers.iter().filter_map(|container| {
+        let waiting = container.state.as_ref()?.waiting.as_ref()?;
+        let exit = container.last_state.as_ref().and_then(|state| state.terminated.as_ref()).map(|end| end.exit_code);
+        let exit = exit.map(|code| format!(", last exit code {code}")).unwrap_or_default();
+        Some(format!("{}: {}{exit}", container.name, waiting.reason.clone().unwrap_or_default()))
+    });
+    unscheduled.next().or_else(|| waiting.next())
+}
+
+/// Our own budget's name for a StatefulSet.
+pub fn budget_name(set: &str) -> String {
+    format!("windlass-{set}")
+}
+
+/// Who holds evictions of the set's pods (H12). The template's labels stand for the pods'.
+fn evictions(set: &StatefulSet, budgets: &[PodDisruptionBudget]) -> Evictions {
+    let labels = set.spec.as_ref().and_then(|spec| spec.template.metadata.as_ref()).and_then(|meta| meta.labels.clone());
+    let labels = labels.unwrap_or_default();
+    let covers = |budget: &&PodDisruptionBudget| {
+        let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
+        selector.and_then(|selector| Selector::try_from(selector).ok()).is_some_and(|selector| selector.matches(&labels))
+    };
+    let mine = budget_name(&set.name_any());
+    let names: Vec<String> = budgets.iter().filter(covers).map(ResourceExt::name_any).collect();
+    if names.contains(&mine) {
+        return Evictions::HeldByUs;
+    }
+    names.first().map_or(Evictions::Open, |name| Evictions::HeldBy(name.clone()))
+}

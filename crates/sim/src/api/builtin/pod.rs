@@ -1,0 +1,138 @@
+//! Pods and the budgets that protect them.
+
+use serde_json::{Map, Value, json};
+
+use super::super::error::FieldError;
+use super::super::object;
+
+const IMMUTABLE_MESSAGE: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
+    `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
+    `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+
+/// Whether the pod's containers say what they need, all of it, or nothing.
+pub(super) fn quality_of_service(pod: &Value) -> &'static str {
+    let containers = object::at(pod, &["spec", "containers"]).and_then(Value::as_array);
+    let empty = Map::new();
+    let (mut any, mut all) = (false, true);
+    for container in containers.into_iter().flatten() {
+        let part = |key: &str| object::at(container, &["resources", key]).and_then(Value::as_object).unwrap_or(&empty);
+        let (requests, limits) = (part("requests"), part("limits"));
+        any |= !requests.is_empty() || !limits.is_empty();
+        for name in ["cpu", "memory"] {
+            let limit = limits.get(name);
+            // A request that is left out equals the limit.
+            all &= limit.is_some() && requests.get(name).is_none_or(|request| Some(request) == limit);
+        }
+    }
+    if any && all {
+        "Guaranteed"
+    } else if any {
+        "Burstable"
+    } else {
+        "BestEffort"
+    }
+}
+
+/// Checks the parts of a pod's spec that matter to workloads.
+pub(super) fn validate_spec(spec: &Value, path: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let containers = object::at(spec, &["containers"]).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    if containers.is_empty() {
+        errors.push(FieldError::required(format!("{path}.containers"), ""));
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for (index, container) in containers.iter().enumerate() {
+        let place = format!("{path}.containers[{index}]");
+        let name = object::text(container, &["name"]);
+        if name.is_empty() {
+            errors.push(FieldError::required(format!("{place}.name"), ""));
+        } else if names.contains(&name) {
+            errors.push(FieldError::duplicate(format!("{place}.name"), json!(name)));
+        }
+        names.push(name);
+        if object::text(container, &["image"]).is_empty() {
+            errors.push(FieldError::required(format!("{place}.image"), ""));
+        }
+    }
+    let policy = object::text(spec, &["restartPolicy"]);
+    if !matches!(policy, "Always" | "OnFailure" | "Never") {
+        let supported = ["Always", "OnFailure", "Never"];
+        errors.push(FieldError::not_supported(format!("{path}.restartPolicy"), json!(policy), &supported));
+    }
+    errors
+}
+
+pub(super) fn validate(pod: &Value, before: Option<&Value>) -> Vec<FieldError> {
+    let spec = object::at(pod, &["spec"]).unwrap_or(&Value::Null);
+    match before {
+        None => validate_spec(spec, "spec"),
+        Some(before) => {
+            let old = object::at(before, &["spec"]).unwrap_or(&Value::Null);
+            if fixed(spec, old) == *old {
+                validate_spec(spec, "spec")
+            } else {
+                vec![FieldError::forbidden("spec", IMMUTABLE_MESSAGE)]
+            }
+        }
+    }
+}
+
+/// The spec with everything that may change set back to what it was.
+fn fixed(spec: &Value, old: &Value) -> Value {
+    let mut fixed = spec.clone();
+    let map = object::as_map(&mut fixed);
+    object::put(map, "activeDeadlineSeconds", old.get("activeDeadlineSeconds"));
+    // A real server lets only a binding do this; here a scheduler may also patch.
+    if object::text(old, &["nodeName"]).is_empty() {
+        object::put(map, "nodeName", old.get("nodeName"));
+    }
+    let tolerations =
+        |spec: &Value| object::at(spec, &["tolerations"]).and_then(Value::as_array).cloned().unwrap_or_default();
+    let now = tolerations(spec);
+    if tolerations(old).iter().all(|kept| now.contains(kept)) {
+        object::put(map, "tolerations", old.get("tolerations"));
+    }
+    if object::integer(old, &["terminationGracePeriodSeconds"]).is_some_and(|grace| grace < 0) {
+        object::put(map, "terminationGracePeriodSeconds", old.get("terminationGracePeriodSeconds"));
+    }
+    for key in ["containers", "initContainers"] {
+        let before = object::at(old, &[key]).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        for (container, before) in super::list_mut(map, key).zip(before) {
+            object::put(container, "image", before.get("image"));
+        }
+    }
+    fixed
+}
+
+pub(super) fn validate_budget(budget: &Value) -> Vec<FieldError> {
+    let spec = object::at(budget, &["spec"]).cloned().unwrap_or_default();
+    let mut errors = Vec::new();
+    if spec.get("minAvailable").is_some() && spec.get("maxUnavailable").is_some() {
+        errors.push(FieldError::invalid("spec", spec.clone(), "minAvailable and maxUnavailable cannot be both set"));
+    }
+    for key in ["minAvailable", "maxUnavailable"] {
+        if let Some(value) = object::integer(&spec, &[key]).filter(|value| *value < 0) {
+            let why = "must be greater than or equal to 0";
+            errors.push(FieldError::invalid(format!("spec.{key}"), value, why));
+        }
+    }
+    let policy = object::text(&spec, &["unhealthyPodEvictionPolicy"]);
+    if !matches!(policy, "" | "AlwaysAllow" | "IfHealthyBudget") {
+        let supported = ["AlwaysAllow", "IfHealthyBudget"];
+        errors.push(FieldError::not_supported("spec.unhealthyPodEvictionPolicy", json!(policy), &supported));
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_class_follows_from_requests_and_limits() {
+        let pod = |resources: Value| json!({"spec": {"containers": [{"resources": resources}]}});
+        assert_eq!(quality_of_service(&pod(json!({}))), "BestEffort");
+        assert_eq!(quality_of_service(&pod(json!({"requests": {"cpu": "1"}}))), "Burstable");
+        assert_eq!(quality_of_service(&pod(json!({"limits": {"cpu": "1", "memory": "1Gi"}}))), "Guaranteed");
+    }
+}

@@ -1,0 +1,62 @@
+//! Events are one thing with two shapes: the core group's and `events.k8s.io`'s.
+
+use serde_json::{Map, Value, json};
+
+use super::object;
+
+/// Field of the core group's event, field of the other's.
+const RENAMED: [(&str, &str); 7] = [
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("reportingComponent", "reportingController"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+];
+
+pub(crate) fn to_events_group(event: &Value) -> Value {
+    let mut renamed = rename(event, |field| RENAMED.iter().find(|(core, _)| *core == field).map(|(_, other)| *other));
+    object::as_map(&mut renamed).insert("apiVersion".to_owned(), json!("events.k8s.io/v1"));
+    renamed
+}
+
+pub(crate) fn to_core_group(event: &Value) -> Value {
+    let mut renamed = rename(event, |field| RENAMED.iter().find(|(_, other)| *other == field).map(|(core, _)| *core));
+    let map = object::as_map(&mut renamed);
+    map.insert("apiVersion".to_owned(), json!("v1"));
+    // The core type always shows these.
+    object::default(map, "involvedObject", json!({}));
+    object::default(map, "source", json!({}));
+    object::default(map, "firstTimestamp", Value::Null);
+    object::default(map, "lastTimestamp", Value::Null);
+    map.retain(|_, value| !value.is_null());
+    renamed
+}
+
+fn rename(event: &Value, to: impl Fn(&str) -> Option<&'static str>) -> Value {
+    let fields: Map<String, Value> = event
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(field, value)| (to(field).unwrap_or(field).to_owned(), value.clone()))
+        .collect();
+    Value::Object(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_keeps_its_content_through_both_shapes() {
+        let event = json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": "a"}, "reason": "R", "message": "m", "count": 2,
+            "involvedObject": {"kind": "Pod", "name": "p"}, "source": {"component": "c"}, "reportingComponent": "c",
+        });
+        let other = to_events_group(&event);
+        assert_eq!(other["note"], "m");
+        assert_eq!(other["regarding"]["name"], "p");
+        assert_eq!(to_core_group(&other), event);
+    }
+}

@@ -1,0 +1,283 @@
+//! From a request to an answer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use kube::core::Status;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::delete::{Deleted, Options};
+use super::discovery;
+use super::error::{self, Answer};
+use super::eviction;
+use super::patch::Patch;
+use super::query::{Query, Route, Subresource};
+use super::read::Selection;
+use super::resource::Rules;
+use super::scale;
+use super::store::Store;
+use super::watch;
+use super::write::{Part, Target, Update, Writer, Written};
+use super::{Api, Reply};
+
+/// A request with everything read from it that is not in its path.
+struct Call<'a> {
+    user: &'a str,
+    method: &'a Method,
+    query: Query,
+    content_type: &'a str,
+    body: &'a Bytes,
+    at: Option<u64>,
+}
+
+impl Call<'_> {
+    fn writer(&self) -> Writer<'_> {
+        Writer { user: self.user, dry_run: self.query.dry_run, unknown_fields: self.query.unknown_fields }
+    }
+
+    /// The body as JSON.
+    fn object(&self) -> Answer<Value> {
+        let media = self.content_type.split(';').next().unwrap_or("").trim();
+        if !matches!(media, "" | "application/json") {
+            return Err(error::unsupported_media_type(&["application/json"]));
+        }
+        serde_json::from_slice(self.body)
+            .map_err(|why| error::bad_request(format!("couldn't get version/kind; json parse error: {why}")))
+    }
+
+    fn delete_options(&self) -> Answer<Options> {
+        let body = if self.body.is_empty() { json!({}) } else { self.object()? };
+        let mut options = Options::parse(&body)?;
+        options.grace = options.grace.or(self.query.grace);
+        options.propagation = options.propagation.or(self.query.propagation);
+        Ok(options)
+    }
+}
+
+impl Api {
+    pub(super) fn answer(&self, user: &str, request: &Request<Bytes>, at: Option<u64>) -> Reply {
+        let header = |name: header::HeaderName| {
+            request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned()
+        };
+        let route = Route::parse(request.uri().path());
+        let reads = request.method() == Method::GET;
+        let aggregated = header(header::ACCEPT).contains("as=APIGroupDiscoveryList");
+        match route {
+            Route::Unknown => Reply::Done(page_not_found()),
+            Route::Health => Reply::Done(plain(StatusCode::OK, "ok")),
+            Route::Version => Reply::Done(json_response(StatusCode::OK, &discovery::version())),
+            Route::CoreVersions | Route::Groups | Route::Group(_) | Route::Resources { .. } if reads => {
+                let store = self.lock();
+                Reply::Done(discovery::answer(&store, &route, aggregated).unwrap_or_else(page_not_found))
+            }
+            Route::CoreVersions | Route::Groups | Route::Group(_) | Route::Resources { .. } => {
+                Reply::Done(plain(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed"))
+            }
+            Route::Objects { group, version, plural, namespace, name, part } => {
+                let content_type = header(header::CONTENT_TYPE);
+                let mut store = self.lock();
+                let found = store.resource_of(&group, &plural);
+                let served = found.filter(|resource| resource.version(&version).is_some_and(|version| version.served));
+                let Some(resource) = served else { return Reply::Done(page_not_found()) };
+                let target = Target { resource, version, namespace, name };
+                let query = match Query::parse(request.uri().query().unwrap_or("")) {
+                    Ok(query) => query,
+                    Err(status) => return Reply::Done(refusal(&status)),
+                };
+                let call = Call {
+                    user,
+                    method: request.method(),
+                    query,
+                    content_type: &content_type,
+                    body: request.body(),
+                    at,
+                };
+                self.objects(&mut store, &call, &target, part).unwrap_or_else(|status| Reply::Done(refusal(&status)))
+            }
+        }
+    }
+
+    fn objects(&self, store: &mut Store, call: &Call<'_>, target: &Target, part: Option<Subresource>) -> Answer<Reply> {
+        let misplaced = target.namespace.is_empty() == target.resource.namespaced;
+        if misplaced && !target.name.is_empty() {
+            return Ok(Reply::Done(page_not_found()));
+        }
+        if let Some(part) = part {
+            return subresource(store, call, target, part);
+        }
+        match (call.method.as_str(), target.name.is_empty()) {
+            ("GET", _) if call.query.watch => {
+                let selection = Selection::new(target, &call.query)?;
+                Ok(Reply::Watch(watch::open(&self.0, store, call.user, selection, &call.query)?))
+            }
+            ("GET", true) => {
+                let selection = Selection::new(target, &call.query)?;
+                Ok(ok(&store.list_selected(&selection, &call.query, call.at)?))
+            }
+            ("GET", false) => Ok(ok(&*store.read(target, &call.query, call.at)?)),
+            ("POST", true) => {
+                if misplaced {
+                    return Err(error::method_not_supported(target.resource.named(), "create"));
+                }
+                let written = store.create(call.writer(), target, call.object()?)?;
+                Ok(wrote(target, &written))
+            }
+            ("PUT", false) => {
+                let update = Update::Replace(call.object()?);
+                Ok(wrote(target, &store.update(call.writer(), target, Part::Main, &update)?))
+            }
+            ("PATCH", false) => {
+                let update = Update::Patch(Patch::parse(&target.resource, call.content_type, call.body)?);
+                Ok(wrote(target, &store.update(call.writer(), target, Part::Main, &update)?))
+            }
+            ("DELETE", false) => delete(store, call, target),
+            ("DELETE", true) => delete_collection(store, call, target),
+            ("HEAD", _) => Ok(Reply::Done(plain(StatusCode::OK, ""))),
+            (verb, _) => Err(error::method_not_supported(target.resource.named(), &verb.to_lowercase())),
+        }
+    }
+}
+
+fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subresource) -> Answer<Reply> {
+    let version = target.served()?;
+    let is_pod = target.resource.rules == Rules::Pod;
+    let offered = match part {
+        Subresource::Status => version.status,
+        Subresource::Scale => version.scale.is_some(),
+        Subresource::Eviction | Subresource::Binding => is_pod,
+        Subresource::Finalize => target.resource.rules == Rules::Namespace,
+    };
+    if !offered {
+        return Ok(Reply::Done(page_not_found()));
+    }
+    let update = || match call.method.as_str() {
+        "PATCH" => Patch::parse(&target.resource, call.content_type, call.body).map(Update::Patch),
+        _ => call.object().map(Update::Replace),
+    };
+    match (part, call.method.as_str()) {
+        (Subresource::Status, "GET") => Ok(ok(&*store.read(target, &call.query, call.at)?)),
+        (Subresource::Status, "PUT" | "PATCH") => {
+            Ok(wrote(target, &store.update(call.writer(), target, Part::Status, &update()?)?))
+        }
+        (Subresource::Scale, "GET") => {
+            let object = store.read(target, &call.query, call.at)?;
+            Ok(ok(&scale::of(target, &object)?))
+        }
+        (Subresource::Scale, "PUT" | "PATCH") => Ok(ok(&scale::change(store, call.writer(), target, &update()?)?)),
+        (Subresource::Eviction, "POST") => {
+            let eviction = call.object()?;
+            let status = eviction::evict(store, call.writer(), target, &eviction)?;
+            let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::CREATED);
+            Ok(Reply::Done(json_response(code, &error::to_value(&status))))
+        }
+        (Subresource::Binding, "POST") => {
+            let binding = call.object()?;
+            eviction::bind(store, call.writer(), target, &binding)?;
+            let status = Status { code: 201, ..Status::success() };
+            Ok(Reply::Done(json_response(StatusCode::CREATED, &error::to_value(&status))))
+        }
+        (Subresource::Finalize, "PUT") => {
+            let object = call.object()?;
+            Ok(ok(&*store.finalize_namespace(call.writer(), target, &object)?))
+        }
+        (_, verb) => Err(error::method_not_supported(target.resource.named(), &verb.to_lowercase())),
+    }
+}
+
+fn delete(store: &mut Store, call: &Call<'_>, target: &Target) -> Answer<Reply> {
+    let options = call.delete_options()?;
+    let reply = match store.delete(call.writer(), target, &options)? {
+        Deleted::Waiting(object) => ok(&*shown(target, &object)),
+        Deleted::Gone(object) if target.resource.returns_deleted_object() => ok(&*shown(target, &object)),
+        Deleted::Gone(object) => ok(&json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Success",
+            "details": details(target, &object),
+        })),
+    };
+    Ok(reply)
+}
+
+fn details(target: &Target, object: &Value) -> Value {
+    let resource = &target.resource;
+    let mut details = json!({
+        "name": target.name,
+        "kind": resource.plural,
+        "uid": super::object::meta_text(object, "uid"),
+    });
+    if !resource.group.is_empty() {
+        details["group"] = json!(resource.group);
+    }
+    details
+}
+
+fn delete_collection(store: &mut Store, call: &Call<'_>, target: &Target) -> Answer<Reply> {
+    let options = call.delete_options()?;
+    let selection = Selection::new(target, &call.query)?;
+    let list = store.list_selected(&selection, &call.query, None)?;
+    for object in &list.items {
+        let one = Target {
+            resource: Arc::clone(&target.resource),
+            version: target.version.clone(),
+            namespace: super::object::meta_text(object, "namespace").to_owned(),
+            name: super::object::name(object).to_owned(),
+        };
+        store.delete(call.writer(), &one, &options)?;
+    }
+    Ok(ok(&list))
+}
+
+fn shown(target: &Target, stored: &Arc<Value>) -> Arc<Value> {
+    match target.resource.version(&target.version) {
+        Some(version) => super::definition::view(&target.resource, version, stored),
+        None => Arc::clone(stored),
+    }
+}
+
+fn ok(body: &impl Serialize) -> Reply {
+    Reply::Done(json_response(StatusCode::OK, body))
+}
+
+fn wrote(target: &Target, written: &Written) -> Reply {
+    let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
+    let mut response = json_response(code, &*shown(target, &written.object));
+    for warning in &written.warnings {
+        let text = format!("299 - {warning:?}");
+        if let Ok(value) = HeaderValue::from_str(&text) {
+            response.headers_mut().append(header::WARNING, value);
+        }
+    }
+    Reply::Done(response)
+}
+
+pub(super) fn json_response(code: StatusCode, body: &impl Serialize) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(serde_json::to_vec(body).unwrap_or_default()));
+    *response.status_mut() = code;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn refusal(status: &Status) -> Response<Bytes> {
+    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = json_response(code, &error::to_value(status));
+    let retry_after = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    if retry_after > 0 {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry_after));
+    }
+    response
+}
+
+fn plain(code: StatusCode, text: &'static str) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from_static(text.as_bytes()));
+    *response.status_mut() = code;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+fn page_not_found() -> Response<Bytes> {
+    plain(StatusCode::NOT_FOUND, "404 page not found\n")
+}

@@ -1,0 +1,69 @@
+//! The `scale` part of objects that have replicas.
+
+use serde_json::{Map, Value, json};
+
+use super::definition;
+use super::error::{self, Answer};
+use super::object;
+use super::resource::Rules;
+use super::selector::text_of;
+use super::store::Store;
+use super::write::{Part, Target, Update, Writer};
+
+/// The keys of a path like `.spec.replicas`.
+fn keys(path: &str) -> Vec<&str> {
+    path.split('.').filter(|key| !key.is_empty()).collect()
+}
+
+/// The object's scale.
+pub(super) fn of(target: &Target, object: &Value) -> Answer<Value> {
+    let paths = target.served()?.scale.as_ref().ok_or_else(|| target.not_found())?;
+    let mut metadata = Map::new();
+    for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        object::put(&mut metadata, key, object::meta(object, key));
+    }
+    let mut status = json!({"replicas": object::integer(object, &keys(&paths.status)).unwrap_or(0)});
+    let selector = match &paths.selector {
+        Some(path) => object::text(object, &keys(path)).to_owned(),
+        None if target.resource.rules == Rules::Custom => String::new(),
+        None => object::at(object, &["spec", "selector"]).map(text_of).unwrap_or_default(),
+    };
+    if !selector.is_empty() {
+        status["selector"] = Value::String(selector);
+    }
+    let mut spec = json!({});
+    if let Some(replicas) = object::integer(object, &keys(&paths.spec)).filter(|replicas| *replicas != 0) {
+        spec["replicas"] = json!(replicas);
+    }
+    Ok(json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status}))
+}
+
+/// Sets the object's replicas.
+pub(super) fn change(store: &mut Store, writer: Writer<'_>, target: &Target, update: &Update) -> Answer<Value> {
+    let version = target.served()?;
+    let paths = version.scale.clone().ok_or_else(|| target.not_found())?;
+    let stored = store.get(&target.resource.storage, &target.key()).cloned().ok_or_else(|| target.not_found())?;
+    let before = of(target, &definition::view(&target.resource, version, &stored))?;
+    let scale = match update {
+        Update::Replace(scale) => scale.clone(),
+        Update::Patch(patch) => patch.apply(&before)?,
+    };
+    let replicas = object::integer(&scale, &["spec", "replicas"]).unwrap_or(0);
+    if replicas < 0 {
+        let why = error::FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
+        return Err(error::invalid(error::Named { group: "autoscaling", what: "Scale" }, &target.name, &[why]));
+    }
+    let mut patch = json!(replicas);
+    for key in keys(&paths.spec).into_iter().rev() {
+        patch = json!({ key: patch });
+    }
+    for key in ["resourceVersion", "uid"] {
+        let given = object::meta_text(&scale, key);
+        if !given.is_empty() {
+            object::set_meta(&mut patch, key, json!(given));
+        }
+    }
+    let update = Update::Patch(super::patch::Patch::Merge(patch));
+    let written = store.update(writer, target, Part::Main, &update)?;
+    of(target, &definition::view(&target.resource, version, &written.object))
+}

@@ -1,0 +1,233 @@
+//! Watches: what happened since a revision, then what happens.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::Stream;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::error::{self, Answer};
+use super::object;
+use super::query::{Match, Query};
+use super::read::{Selection, parse_revision};
+use super::store::{Logged, Store};
+
+/// How often a watch that asked for bookmarks gets one.
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
+/// A last bookmark comes this long before the server ends a watch.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// How long a watch lives that named no time of its own. A real server draws it between 30 and 60 minutes.
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(45);
+
+/// A watch's events as lines of JSON. The end of the stream is the end of the watch.
+pub struct WatchStream(Pin<Box<dyn Stream<Item = Bytes> + Send>>);
+
+impl std::fmt::Debug for WatchStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WatchStream")
+    }
+}
+
+impl Stream for WatchStream {
+    type Item = Bytes;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.0.as_mut().poll_next(cx)
+    }
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    object: &'a Value,
+}
+
+fn line(kind: &str, object: &Value) -> Bytes {
+    let mut bytes = serde_json::to_vec(&Line { kind, object }).unwrap_or_default();
+    bytes.push(b'\n');
+    Bytes::from(bytes)
+}
+
+fn bookmark(selection: &Selection, revision: u64, ends_initial_events: bool) -> Bytes {
+    let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+    if ends_initial_events {
+        metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+    }
+    let resource = &selection.resource;
+    let api_version = resource.api_version(&selection.version);
+    line("BOOKMARK", &json!({"kind": resource.kind, "apiVersion": api_version, "metadata": metadata}))
+}
+
+/// What this watch is told of one write.
+fn translate(selection: &Selection, logged: &Logged) -> Option<Bytes> {
+    let inside = selection.namespace.is_empty() || logged.key.namespace() == selection.namespace;
+    if !inside {
+        return None;
+    }
+    let before = logged.before.as_ref().filter(|before| selection.selects(before));
+    let Some(after) = &logged.after else {
+        return before.map(|last| line("DELETED", &selection.view(last)));
+    };
+    match (before, selection.selects(after)) {
+        (None, true) => Some(line("ADDED", &selection.view(after))),
+        (Some(_), true) => Some(line("MODIFIED", &selection.view(after))),
+        (Some(before), false) => {
+            // It left the selection: shown as it last was inside, under the revision of the write that moved it.
+            let mut last = (*selection.view(before)).clone();
+            object::set_revision(&mut last, logged.revision);
+            Some(line("DELETED", &last))
+        }
+        (None, false) => None,
+    }
+}
+
+/// What a new watch begins with.
+struct Beginning {
+    lines: Vec<Bytes>,
+    /// The last revision that the watch has been told of.
+    seen: u64,
+}
+
+fn begin(store: &Store, selection: &Selection, query: &Query) -> Answer<Result<Beginning, Bytes>> {
+    let asked = parse_revision(&query.revision)?;
+    if let Some(why) = initial_events_fault(query) {
+        return Err(error::invalid(error::Named { group: "meta.k8s.io", what: "ListOptions" }, "", &[why]));
+    }
+    let now = store.revision();
+    let initial = match query.initial_events {
+        Some(wanted) => wanted,
+        None => asked.unwrap_or(0) == 0,
+    };
+    if query.initial_events == Some(true) && asked.is_some_and(|asked| asked > now) {
+        return Err(error::too_large_revision(asked.unwrap_or(0), now));
+    }
+    if initial {
+        let found = store.list(&selection.resource.storage, &selection.namespace);
+        let selected = found.filter(|(_, stored)| selection.selects(stored));
+        let mut lines: Vec<Bytes> = selected.map(|(_, stored)| line("ADDED", &selection.view(stored))).collect();
+        if query.initial_events == Some(true) && query.bookmarks {
+            lines.push(bookmark(selection, now, true));
+        }
+        return Ok(Ok(Beginning { lines, seen: now }));
+    }
+    let from = asked.unwrap_or(now);
+    if from < store.compacted() {
+        let message = format!("too old resource version: {from} ({})", store.compacted());
+        return Ok(Err(line("ERROR", &error::to_value(&error::expired(message, None)))));
+    }
+    Ok(Ok(Beginning { lines: Vec::new(), seen: from }))
+}
+
+fn initial_events_fault(query: &Query) -> Option<error::FieldError> {
+    match query.initial_events {
+        None => match query.revision_match {
+            Match::Unset => None,
+            Match::NotOlderThan | Match::Exact => Some(error::FieldError::forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            )),
+        },
+        Some(_) => match query.revision_match {
+            Match::NotOlderThan => None,
+            Match::Unset | Match::Exact => Some(error::FieldError::forbidden(
+                "resourceVersionMatch",
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            )),
+        },
+    }
+}
+
+/// Everything that happened since, as lines, and whether the watch can go on.
+fn catch_up(store: &Store, selection: &Selection, seen: &mut u64) -> (Vec<Bytes>, bool) {
+    let Some(table) = store.table(&selection.resource.storage) else { return (Vec::new(), false) };
+    let Some(since) = table.since(*seen) else {
+        let message = format!("too old resource version: {seen} ({})", store.compacted());
+        return (vec![line("ERROR", &error::to_value(&error::expired(message, None)))], false);
+    };
+    let mut lines = Vec::new();
+    for logged in since {
+        lines.extend(translate(selection, logged));
+        *seen = logged.revision;
+    }
+    (lines, true)
+}
+
+/// Opens a watch.
+pub(crate) fn open(
+    shared: &Arc<Mutex<Store>>,
+    store: &mut Store,
+    user: &str,
+    selection: Selection,
+    query: &Query,
+) -> Answer<WatchStream> {
+    let beginning = match begin(store, &selection, query)? {
+        Ok(beginning) => beginning,
+        Err(error) => return Ok(WatchStream(Box::pin(futures::stream::once(std::future::ready(error))))),
+    };
+    let Some(table) = store.table(&selection.resource.storage) else {
+        return Err(error::not_found(selection.resource.named(), ""));
+    };
+    let mut newest = table.subscribe();
+    let mut ended = store.open_watch(user, &selection.resource.storage);
+    let shared = Arc::clone(shared);
+    let timeout = query.timeout.map_or(DEFAULT_TIMEOUT, Duration::from_secs);
+    let bookmarks = query.bookmarks;
+    let stream = async_stream::stream! {
+        let start = Instant::now();
+        let end = start + timeout;
+        let last_bookmark = end.checked_sub(BOOKMARK_BEFORE_END).filter(|at| *at > start);
+        let mut next_bookmark = start + BOOKMARK_EVERY;
+        let mut said_goodbye = false;
+        let mut seen = beginning.seen;
+        for line in beginning.lines {
+            yield line;
+        }
+        loop {
+            newest.mark_unchanged();
+            let (lines, goes_on) = {
+                let store = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                catch_up(&store, &selection, &mut seen)
+            };
+            for line in lines {
+                yield line;
+            }
+            if !goes_on {
+                break;
+            }
+            let goodbye = last_bookmark.filter(|_| !said_goodbye).unwrap_or(end);
+            let bookmark_at = if bookmarks { next_bookmark.min(goodbye) } else { end };
+            tokio::select! {
+                biased;
+                _ = &mut ended => break,
+                changed = newest.changed() => if changed.is_err() { break },
+                () = tokio::time::sleep_until(end) => break,
+                () = tokio::time::sleep_until(bookmark_at) => {
+                    let now = Instant::now();
+                    said_goodbye |= now >= goodbye;
+                    next_bookmark = now + BOOKMARK_EVERY;
+                    // Whatever came in the meantime is told first, else the bookmark would promise too much.
+                    let (lines, goes_on, revision) = {
+                        let store = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                        let (lines, goes_on) = catch_up(&store, &selection, &mut seen);
+                        (lines, goes_on, store.revision())
+                    };
+                    for line in lines {
+                        yield line;
+                    }
+                    if !goes_on {
+                        break;
+                    }
+                    seen = seen.max(revision);
+                    yield bookmark(&selection, revision, false);
+                }
+            }
+        }
+    };
+    Ok(WatchStream(Box::pin(stream)))
+}

@@ -1,0 +1,382 @@
+//! Creating and changing objects.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::builtin;
+use super::definition;
+use super::error::{self, Answer, FieldError};
+use super::key::Key;
+use super::metadata;
+use super::object;
+use super::patch::Patch;
+use super::resource::{Resource, Rules, Version};
+use super::store::Store;
+
+/// What to do with fields that the resource doesn't have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnknownFields {
+    Ignore,
+    Warn,
+    Strict,
+}
+
+/// Who writes, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writer<'a> {
+    pub(crate) user: &'a str,
+    pub(crate) dry_run: bool,
+    pub(crate) unknown_fields: UnknownFields,
+}
+
+/// Which object is meant.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) version: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+impl Target {
+    pub(crate) fn key(&self) -> Key {
+        Key::new(&self.namespace, &self.name)
+    }
+
+    pub(crate) fn served(&self) -> Answer<&Version> {
+        self.resource.version(&self.version).ok_or_else(|| self.not_found())
+    }
+
+    pub(crate) fn not_found(&self) -> Box<kube::core::Status> {
+        error::not_found(self.resource.named(), &self.name)
+    }
+}
+
+/// Which part of an object a change may touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Main,
+    Status,
+}
+
+/// How an object is to change.
+#[derive(Debug)]
+pub(crate) enum Update {
+    Replace(Value),
+    Patch(Patch),
+}
+
+/// What a write came to.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) object: Arc<Value>,
+    pub(crate) warnings: Vec<String>,
+    /// A PUT can create.
+    pub(crate) created: bool,
+}
+
+impl Store {
+    /// Stores a new object.
+    pub(crate) fn create(&mut self, writer: Writer<'_>, target: &Target, object: Value) -> Answer<Written> {
+        let resource = Arc::clone(&target.resource);
+        let version = target.served()?;
+        let mut object = object;
+        check_envelope(target, &mut object)?;
+        let warnings = decode(writer, &resource, version, &mut object)?;
+        self.prepare_name(&mut object);
+        let name = object::name(&object).to_owned();
+        let key = Key::new(&target.namespace, &name);
+        self.check_namespace(&resource, &target.namespace, &name)?;
+
+        if resource.rules == Rules::Custom && definition::is_ending(self, &resource.id) {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(error::not_allowed(why));
+        }
+        if object::revision(&object) != 0 {
+            return Err(error::unknown(500, "resourceVersion should not be set on objects to be created"));
+        }
+        let stamp = object::seconds(self.clock.now());
+        let meta = object::meta_mut(&mut object);
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion", "generation"] {
+            meta.remove(field);
+        }
+        meta.insert("creationTimestamp".to_owned(), stamp);
+        let uid = self.new_uid();
+        object::set_meta(&mut object, "uid", Value::String(uid));
+
+        builtin::prepare_create(self, &resource, version, &mut object);
+        let mut errors = if name.is_empty() {
+            vec![FieldError::required("metadata.name", "name or generateName is required")]
+        } else {
+            metadata::validate(&resource, &object)
+        };
+        errors.extend(self.validate(&resource, version, &object, None));
+        if !errors.is_empty() {
+            return Err(error::invalid(resource.kind_named(), &name, &errors));
+        }
+        if let Some(schema) = &version.schema {
+            // What was dropped with the status may have a default.
+            schema.default(&mut object);
+        }
+        if self.get(&resource.storage, &key).is_some() {
+            return Err(error::already_exists(resource.named(), &name));
+        }
+        let object = definition::to_stored(&resource, version, object);
+        if writer.dry_run {
+            return Ok(Written { object: Arc::new(object), warnings, created: true });
+        }
+        let object = self.put(writer.user, &resource, &key, object);
+        definition::after_write(self, &resource, &object);
+        Ok(Written { object, warnings, created: true })
+    }
+
+    fn prepare_name(&mut self, object: &mut Value) {
+        let base = object::meta_text(object, "generateName").to_owned();
+        if object::name(object).is_empty() && !base.is_empty() {
+            let count = self.count();
+            let base: String = base.chars().take(58).collect();
+            object::set_meta(object, "name", Value::String(format!("{base}{}", suffix(count))));
+        }
+    }
+
+    fn check_namespace(&self, resource: &Resource, namespace: &str, name: &str) -> Answer<()> {
+        if !resource.namespaced {
+            return Ok(());
+        }
+        let Some(found) = self.get("namespaces", &Key::new("", namespace)) else {
+            return Err(error::not_found(error::Named { group: "", what: "namespaces" }, namespace));
+        };
+        if object::text(found, &["status", "phase"]) == "Terminating" || object::is_deleting(found) {
+            return Err(error::terminating(resource.named(), name, namespace));
+        }
+        Ok(())
+    }
+
+    /// What the resource's own rules say against an object whose metadata is sound.
+    fn validate(
+        &self,
+        resource: &Resource,
+        version: &Version,
+        object: &Value,
+        before: Option<&Value>,
+    ) -> Vec<FieldError> {
+        match (&version.schema, resource.rules) {
+            (Some(schema), _) => schema.validate(&self.rules, object, before),
+            (None, Rules::Custom) => Vec::new(),
+            (None, _) => builtin::validate(resource, object, before),
+        }
+    }
+
+    /// Changes an object.
+    pub(crate) fn update(
+        &mut self,
+        writer: Writer<'_>,
+        target: &Target,
+        part: Part,
+        update: &Update,
+    ) -> Answer<Written> {
+        let resource = Arc::clone(&target.resource);
+        let version = target.served()?;
+        let key = target.key();
+        let Some(stored) = self.get(&resource.storage, &key).cloned() else {
+            return match update {
+                Update::Replace(object) if part == Part::Main && resource.allows_create_on_update() => {
+                    let mut object = object.clone();
+                    check_name(target, &object)?;
+                    object::set_meta(&mut object, "name", Value::String(target.name.clone()));
+                    self.create(writer, target, object)
+                }
+                Update::Replace(_) | Update::Patch(_) => Err(target.not_found()),
+            };
+        };
+        let before = definition::view(&resource, version, &stored);
+        let mut object = match update {
+            Update::Replace(object) => object.clone(),
+            Update::Patch(patch) => patch.apply(&before)?,
+        };
+        check_name(target, &object)?;
+        check_envelope(target, &mut object)?;
+        let warnings = decode(writer, &resource, version, &mut object)?;
+        check_preconditions(target, &object, &before)?;
+
+        carry_over(&mut object, &before);
+        builtin::prepare_update(&resource, version, part, &mut object, &before);
+        let mut errors = metadata::validate(&resource, &object);
+        errors.extend(metadata::validate_update(&object, &before));
+        if part == Part::Main || resource.rules == Rules::Custom {
+            errors.extend(self.validate(&resource, version, &object, Some(&before)));
+        }
+        if !errors.is_empty() {
+            return Err(error::invalid(resource.kind_named(), &target.name, &errors));
+        }
+        let object = definition::to_stored(&resource, version, object);
+        if writer.dry_run {
+            return Ok(Written { object: Arc::new(object), warnings, created: false });
+        }
+        let object = if ends_with_this_write(&object, &before) {
+            // The real server removes the object instead of writing it, so the last state seen is the new one.
+            self.finish(writer.user, &resource, &key, object)
+        } else {
+            let object = self.put(writer.user, &resource, &key, object);
+            definition::after_write(self, &resource, &object);
+            object
+        };
+        Ok(Written { object, warnings, created: false })
+    }
+}
+
+/// Whether a write takes the last thing away that a deletion waits for.
+fn ends_with_this_write(object: &Value, before: &Value) -> bool {
+    object::finalizers(object).is_empty()
+        && object::is_deleting(before)
+        && object::integer(before, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0) == 0
+}
+
+/// Five characters that no other count gives; they look like those of a real server.
+fn suffix(count: u64) -> String {
+    const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+    // 27^5; the factor shares no divisor with it, so all counts below it differ.
+    let mut rest = count.wrapping_mul(7_368_787) % 14_348_907;
+    let mut text = String::new();
+    for _ in 0..5 {
+        let index = usize::try_from(rest % 27).unwrap_or(0);
+        text.push(char::from(ALPHABET[index]));
+        rest /= 27;
+    }
+    text
+}
+
+fn check_name(target: &Target, object: &Value) -> Answer<()> {
+    let name = object::name(object);
+    if !name.is_empty() && name != target.name {
+        return Err(error::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            target.name
+        )));
+    }
+    if name.is_empty() && object.get("metadata").is_some() {
+        return Err(error::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            target.name
+        )));
+    }
+    Ok(())
+}
+
+/// Sets or compares what the URL says: apiVersion, kind and namespace.
+fn check_envelope(target: &Target, object: &mut Value) -> Answer<()> {
+    let resource = &target.resource;
+    let expected = resource.api_version(&target.version);
+    if !object.is_object() {
+        return Err(error::bad_request("couldn't get version/kind; json parse error: the body is not an object"));
+    }
+    let found = object::text(object, &["apiVersion"]).to_owned();
+    if !found.is_empty() && found != expected {
+        return Err(error::bad_request(format!(
+            "the API version in the data ({found}) does not match the expected API version ({expected})"
+        )));
+    }
+    let kind = object::text(object, &["kind"]).to_owned();
+    if !kind.is_empty() && kind != resource.kind {
+        return Err(error::bad_request(format!(
+            "{kind} in version {:?} cannot be handled as a {}: no kind {kind:?} is registered for version {expected:?}",
+            target.version, resource.kind
+        )));
+    }
+    let namespace = object::meta_text(object, "namespace").to_owned();
+    if !namespace.is_empty() && namespace != target.namespace {
+        return Err(error::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    let map = object::as_map(object);
+    map.insert("apiVersion".to_owned(), Value::String(expected));
+    map.insert("kind".to_owned(), Value::String(resource.kind.clone()));
+    let meta = object::meta_mut(object);
+    if resource.namespaced {
+        meta.insert("namespace".to_owned(), Value::String(target.namespace.clone()));
+    } else {
+        meta.remove("namespace");
+    }
+    Ok(())
+}
+
+/// Brings the object into the resource's shape: unknown fields out, defaults in.
+fn decode(writer: Writer<'_>, resource: &Resource, version: &Version, object: &mut Value) -> Answer<Vec<String>> {
+    let unknown = match &version.schema {
+        Some(schema) => {
+            let unknown = schema.prune(object);
+            schema.default(object);
+            unknown
+        }
+        None => builtin::decode(resource, version, object)?,
+    };
+    if unknown.is_empty() {
+        return Ok(Vec::new());
+    }
+    let list: Vec<String> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
+    match writer.unknown_fields {
+        UnknownFields::Ignore => Ok(Vec::new()),
+        UnknownFields::Warn => Ok(list),
+        UnknownFields::Strict => Err(error::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
+            resource.kind,
+            version.name,
+            resource.kind,
+            list.join(", ")
+        ))),
+    }
+}
+
+fn check_preconditions(target: &Target, object: &Value, before: &Value) -> Answer<()> {
+    let resource = &target.resource;
+    let (new, old) = (object::meta_text(object, "uid"), object::meta_text(before, "uid"));
+    if !new.is_empty() && new != old {
+        let key = resource.registry_key(&target.namespace, &target.name);
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
+             Precondition failed: UID in precondition: {new}, UID in object meta: {old}"
+        );
+        return Err(error::conflict(resource.named(), &target.name, &why));
+    }
+    let asked = object::meta_text(object, "resourceVersion");
+    if asked.is_empty() || asked == "0" {
+        if resource.allows_unconditional_update() {
+            return Ok(());
+        }
+        let why = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+        return Err(error::invalid(resource.kind_named(), &target.name, &[why]));
+    }
+    let Ok(asked) = asked.parse::<u64>() else {
+        let why = FieldError::invalid("metadata.resourceVersion", asked, "must be an integer");
+        return Err(error::invalid(resource.kind_named(), &target.name, &[why]));
+    };
+    if asked == object::revision(before) { Ok(()) } else { Err(error::modified(resource.named(), &target.name)) }
+}
+
+/// What a writer can't set is as it was.
+fn carry_over(object: &mut Value, before: &Value) {
+    let meta = object::meta_mut(object);
+    for key in ["uid", "creationTimestamp", "generation", "selfLink"] {
+        object::put(meta, key, object::meta(before, key));
+    }
+    for key in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if meta.get(key).is_none_or(Value::is_null) {
+            object::put(meta, key, object::meta(before, key));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn generated_suffixes_differ() {
+        let made: BTreeSet<String> = (0..50_000).map(suffix).collect();
+        assert_eq!(made.len(), 50_000);
+    }
+}

@@ -1,0 +1,364 @@
+//! Runs a scenario: a cluster, the program under test, the timeline, and the judgement.
+
+use std::{cell::RefCell, future::Future, pin::Pin, rc::Rc, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use serde_json::Value;
+use tokio::task::LocalSet;
+
+use crate::{
+    api::Api,
+    clock::Clock,
+    faults::{Odds, Process, Strike},
+    invariants::{self, Verdict},
+    journal::{Entry, Event, Journal},
+    rng::Rng,
+    scenario::{Action, Ending, Moment, Scenario, Subject, When},
+    world::{Settings, World},
+};
+
+/// A cluster without an operator.
+#[derive(Clone)]
+pub struct Cluster {
+    /// Its time.
+    pub clock: Clock,
+    /// What happens in it.
+    pub journal: Journal,
+    /// Its API server.
+    pub api: Api,
+    /// Its controllers, nodes and applications.
+    pub world: World,
+}
+
+impl Cluster {
+    /// A new cluster; it moves while [`World::run`] is polled.
+    pub fn new(seed: u64) -> Self {
+        let (clock, journal) = (Clock::start(), Journal::default());
+        let api = Api::new(clock, journal.clone());
+        let world = World::new(api.clone(), clock, journal.clone(), seed, Settings::default());
+        Self { clock, journal, api, world }
+    }
+
+    /// A place in the cluster for a program under test.
+    pub fn seat(&self, process: &Process) -> Seat {
+        let (caller, world) = (process.clone(), self.world.clone());
+        Seat {
+            client: process.client(&self.api),
+            dial: Arc::new(move |request| caller.dial(&world, request)),
+            clock: self.clock,
+            identity: process.user().to_owned(),
+        }
+    }
+}
+
+/// Sends one request to a pod's address.
+pub type Dial = Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, std::io::Result<Response<Bytes>>> + Send + Sync>;
+
+/// All that a program under test gets of the cluster.
+pub struct Seat {
+    /// The Kubernetes API, with this process's faults in front.
+    pub client: kube::Client,
+    /// The applications, likewise.
+    pub dial: Dial,
+    /// The time.
+    pub clock: Clock,
+    /// Who it is; unique per process.
+    pub identity: String,
+}
+
+/// The program under test: whatever runs in a seat.
+pub type Program = dyn Fn(Seat) -> Pin<Box<dyn Future<Output = ()>>>;
+
+/// What became of a run.
+pub struct Outcome {
+    /// The judgement.
+    pub verdict: Verdict,
+    /// It came to rest as it should.
+    pub settled: bool,
+    /// The subject at the end.
+    pub subject: Value,
+    /// How much cluster time it took.
+    pub elapsed: Duration,
+    /// The first process's calls that mattered.
+    pub calls: Vec<String>,
+    /// Everything that happened.
+    pub journal: Vec<Entry>,
+}
+
+impl Outcome {
+    /// A number that two equal runs share.
+    pub fn trace(&self) -> u64 {
+        let text = |entry: &Entry| format!("{} {:?}", entry.at, entry.event);
+        self.journal
+            .iter()
+            .flat_map(|entry| text(entry).into_bytes())
+            .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    }
+
+    /// What is wrong with this run, if anything.
+    pub fn fault(&self) -> Option<String> {
+        if let Some(violation) = self.verdict.violations.first() {
+            return Some(violation.clone());
+        }
+        let conditions = self.subject.pointer("/status/conditions").map(ToString::to_string).unwrap_or_default();
+        (!self.settled).then(|| format!("did not settle: {conditions}"))
+    }
+}
+
+/// Runs a scenario to its end, on a runtime of its own with virtual time.
+pub fn run(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program) -> std::io::Result<Outcome> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    Ok(LocalSet::new().block_on(&runtime, play(scenario, strikes, program)))
+}
+
+/// An operator's place: its present process, replaced when it dies.
+type Slot = Rc<RefCell<Process>>;
+
+async fn play(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program) -> Outcome {
+    let cluster = Cluster::new(scenario.seed);
+    let mut rng = Rng::new(scenario.seed).fork("harness");
+    let world = tokio::task::spawn_local(cluster.world.clone().run());
+    for object in &scenario.objects {
+        if let Err(status) = cluster.api.create_value("user", object.clone()) {
+            cluster.journal.push(cluster.clock.now(), Event::Note(format!("not created: {status}")));
+        }
+    }
+    up(&cluster).await;
+
+    let mut slots: Vec<Slot> = Vec::new();
+    let mut first = None;
+    let mut operators = Vec::new();
+    for number in 0..scenario.operators {
+        let process =
+            Process::new(&format!("windlass-{number}-0"), cluster.clock, cluster.journal.clone(), scenario.seed);
+        if number == 0 {
+            for (index, strike) in strikes {
+                process.strike_at(*index, *strike);
+            }
+            first = Some(process.clone());
+        }
+        if scenario.faults {
+            process.set_odds(Odds::draw(&mut rng));
+        }
+        let slot = Rc::new(RefCell::new(process));
+        slots.push(slot.clone());
+        operators.push(occupy(slot, cluster.clone(), number, scenario.seed, program));
+        // Who comes first must not depend on luck.
+        operators.push(Box::pin(async {}));
+    }
+    let story = async {
+        for moment in &scenario.timeline {
+            wait(&cluster, moment).await;
+            act(&cluster, &slots, &moment.action);
+        }
+        for slot in &slots {
+            slot.borrow().set_odds(Odds::default());
+        }
+        settle(&cluster, scenario).await
+    };
+    let settled = tokio::select! {
+        biased;
+        settled = story => settled,
+        _ = futures::future::join_all(operators) => false,
+    };
+    world.abort();
+    let journal = std::mem::take(&mut *cluster.journal.entries());
+    Outcome {
+        verdict: invariants::judge(&journal, is_ours),
+        settled,
+        subject: get(&cluster, &scenario.subject).unwrap_or_default(),
+        elapsed: cluster.clock.elapsed(),
+        calls: first.map(|process| process.made()).unwrap_or_default(),
+        journal,
+    }
+}
+
+/// Our processes by their names.
+pub fn is_ours(user: &str) -> bool {
+    user.starts_with("windlass")
+}
+
+/// Runs operator processes in a slot, one after the other, for ever.
+fn occupy<'a>(
+    slot: Slot,
+    cluster: Cluster,
+    number: u32,
+    seed: u64,
+    program: &'a Program,
+) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+    Box::pin(async move {
+        // The first operator wins the lease: what is struck at is then what acts.
+        tokio::time::sleep(Duration::from_secs(u64::from(number))).await;
+        for life in 1.. {
+            let process = slot.borrow().clone();
+            process.live(program(cluster.seat(&process))).await;
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            *slot.borrow_mut() =
+                Process::new(&format!("windlass-{number}-{life}"), cluster.clock, cluster.journal.clone(), seed);
+        }
+    })
+}
+
+/// Waits until every quorum is up.
+async fn up(cluster: &Cluster) {
+    for _ in 0..600 {
+        let truths = cluster.world.truths();
+        let up = |truth: &crate::journal::QuorumTruth| {
+            truth.members.iter().all(|member| member.healthy) && truth.members.iter().any(|member| member.leader)
+        };
+        if !truths.is_empty() && truths.iter().all(up) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+async fn wait(cluster: &Cluster, moment: &Moment) {
+    let many = |needed: usize, counts: fn(&Entry) -> bool| async move {
+        for _ in 0..3000 {
+            if cluster.journal.entries().iter().filter(|entry| counts(entry)).count() >= needed {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    match moment.when {
+        When::After(delay) => tokio::time::sleep(delay).await,
+        When::Replaced(needed) => many(needed, is_replacement).await,
+        When::Permitted(needed) => many(needed, is_permit).await,
+    }
+}
+
+/// The StatefulSet controller marks a pod for deletion.
+fn is_replacement(entry: &Entry) -> bool {
+    let Event::Write(change) = &entry.event else { return false };
+    let marked = |object: &Option<Arc<Value>>| {
+        object.as_deref().is_some_and(|object| object.pointer("/metadata/deletionTimestamp").is_some())
+    };
+    change.resource == "pods"
+        && change.user == "statefulset-controller"
+        && marked(&change.after)
+        && !marked(&change.before)
+}
+
+/// One of us lowers a partition.
+fn is_permit(entry: &Entry) -> bool {
+    let Event::Write(change) = &entry.event else { return false };
+    let partition = |object: &Option<Arc<Value>>| {
+        object
+            .as_deref()
+            .and_then(|object| object.pointer("/spec/updateStrategy/rollingUpdate/partition"))
+            .and_then(Value::as_u64)
+    };
+    change.resource == "statefulsets.apps"
+        && is_ours(&change.user)
+        && partition(&change.after) < partition(&change.before)
+}
+
+fn act(cluster: &Cluster, slots: &[Slot], action: &Action) {
+    let Cluster { api, world, clock, journal } = cluster;
+    let note = |text: String| journal.push(clock.now(), Event::Note(text));
+    match action {
+        Action::Patch { target, patch } => {
+            if let Err(error) = patch_value(api, target, patch) {
+                note(format!("patch of {} refused: {error}", target.name));
+            }
+        }
+        Action::Create(object) => {
+            if let Err(error) = api.create_value("user", object.clone()) {
+                note(format!("create refused: {error}"));
+            }
+        }
+        Action::Delete(target) => delete_value(api, target),
+        Action::Crash(place) => world.crash_process(&place.namespace, &place.pod),
+        Action::Hang(place, how_long) => world.hang_process(&place.namespace, &place.pod, *how_long),
+        Action::Answers(place, how) => world.break_answers(&place.namespace, &place.pod, *how),
+        Action::Node { name, up: true } => world.node_up(name),
+        Action::Node { name, up: false } => world.node_down(name),
+        Action::Drain(node) => world.drain(node),
+        Action::Uncordon(node) => world.uncordon(node),
+        Action::FreezeControllers(how_long) => world.freeze_controllers(clock.elapsed() + *how_long),
+        Action::Elect(place) => world.pd(&place.namespace, set_of(&place.pod)).force_leader(&place.pod),
+        Action::Priority(place, priority) => {
+            world.pd(&place.namespace, set_of(&place.pod)).set_leader_priority(&place.pod, i64::from(*priority))
+        }
+        Action::DropWatches => api.drop_watches(None),
+        Action::Compact => api.compact(api.revision()),
+        Action::KillOperator(number) => {
+            if let Some(slot) = slots.get(*number) {
+                slot.borrow().kill();
+            }
+        }
+        Action::FreezeOperator(number, how_long) => {
+            if let Some(slot) = slots.get(*number) {
+                slot.borrow().freeze(*how_long);
+            }
+        }
+    }
+}
+
+/// The StatefulSet that a pod belongs to, by its name.
+fn set_of(pod: &str) -> &str {
+    pod.rsplit_once('-').map_or(pod, |(set, _)| set)
+}
+
+fn path(api: &Api, target: &Subject) -> String {
+    let (plural, group) = target.resource.split_once('.').unwrap_or((&target.resource, ""));
+    let kind = api.get_value(&target.resource, &target.namespace, &target.name);
+    let version = kind.as_deref().and_then(|object| object["apiVersion"].as_str()).unwrap_or("v1").to_owned();
+    let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{version}") };
+    format!("{root}/namespaces/{}/{plural}/{}", target.namespace, target.name)
+}
+
+fn patch_value(api: &Api, target: &Subject, patch: &Value) -> Result<(), String> {
+    let request = Request::patch(path(api, target)).header("content-type", "application/merge-patch+json");
+    let request = request.body(Bytes::from(patch.to_string())).map_err(|error| error.to_string())?;
+    match api.handle("user", request, None) {
+        crate::api::Reply::Done(response) if response.status().is_success() => Ok(()),
+        crate::api::Reply::Done(response) => Err(String::from_utf8_lossy(response.body()).into_owned()),
+        crate::api::Reply::Watch(_) => Err("a watch in answer to a patch".into()),
+    }
+}
+
+fn delete_value(api: &Api, target: &Subject) {
+    if let Ok(request) = Request::delete(path(api, target)).body(Bytes::new()) {
+        api.handle("user", request, None);
+    }
+}
+
+fn get(cluster: &Cluster, subject: &Subject) -> Option<Value> {
+    cluster.api.get_value(&subject.resource, &subject.namespace, &subject.name).map(|object| (*object).clone())
+}
+
+/// Waits for the end; false when it does not come in time.
+async fn settle(cluster: &Cluster, scenario: &Scenario) -> bool {
+    let deadline = cluster.clock.elapsed() + scenario.limit;
+    let mut calm = 0;
+    while cluster.clock.elapsed() < deadline {
+        let there = get(cluster, &scenario.subject).is_some_and(|subject| has_ended(&subject, &scenario.ending));
+        calm = if there { calm + 1 } else { 0 };
+        // Once is luck: what holds for a while has settled.
+        if calm >= 10 {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    false
+}
+
+fn has_ended(subject: &Value, ending: &Ending) -> bool {
+    let generation = &subject["metadata"]["generation"];
+    let conditions = subject.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let condition = |kind: &str| conditions.iter().find(|condition| condition["type"] == kind);
+    let Some(ready) = condition("Ready").filter(|ready| ready["observedGeneration"] == *generation) else {
+        return false;
+    };
+    let stalled = condition("Stalled").is_some_and(|stalled| stalled["status"] == "True");
+    match ending {
+        Ending::Ready => ready["status"] == "True",
+        Ending::Held(reason) => ready["status"] != "True" && ready["reason"] == reason.as_str(),
+        Ending::Any => ready["status"] == "True" || stalled,
+    }
+}

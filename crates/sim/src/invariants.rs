@@ -1,0 +1,427 @@
+//! Judges a run from its journal: what truly happened, never what the operator believed.
+//!
+//! A violation is
+//! - a write of ours that lets Kubernetes take a member down when the others were no majority, or when that member led;
+//! - more than one member let go at once (C2);
+//! - the leader's pod deleted by the StatefulSet controller under our permit;
+//! - a member that went to an older version without anybody having asked for that;
+//! - a quorum lost to an eviction while we had a member down (H12);
+//! - a write of an operator after another one had settled its take-over (H1).
+//!
+//! Nobody sees the present. What a write is judged by is the truth within [`EVIDENCE`] before it: a write is wrong if it was wrong
+//! all that time. A permit is used later than it is given: a leader that moves onto the permitted member less than [`REACTION`]
+//! before Kubernetes deletes it, or while no operator was running, is counted as a race and not as a violation.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::journal::{Change, Entry, Event, QuorumTruth, Verb};
+
+/// How old the truth may be that a write rests on: the operator's own limit, and the longest delay of a request under way.
+pub const EVIDENCE: Duration = Duration::from_secs(8);
+/// How long an operator has to take a permit back.
+pub const REACTION: Duration = Duration::from_secs(10);
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// What went wrong, with the time and the words for it.
+    pub violations: Vec<String>,
+    /// Permits that went bad too late for anybody to take them back.
+    pub races: usize,
+    /// How many states were judged.
+    pub checked: usize,
+    /// The smallest number of healthy members that any quorum had while it was being upgraded.
+    pub min_healthy: Option<usize>,
+    /// How often leadership changed hands while upgrading.
+    pub leader_moves: usize,
+    /// How often a leader's pod was deleted because of us.
+    pub leader_restarts: usize,
+    /// Pods that were deleted because of us, in order.
+    pub restarts: Vec<String>,
+    /// Our writes to the API, events and leases aside.
+    pub writes: usize,
+}
+
+/// Judges a journal. `is_ours` tells our processes from everybody else by their names.
+pub fn judge(journal: &[Entry], is_ours: impl Fn(&str) -> bool) -> Verdict {
+    let mut judge = Judge {
+        is_ours: &is_ours,
+        verdict: Verdict::default(),
+        sets: BTreeMap::new(),
+        pods: BTreeMap::new(),
+        away: Vec::new(),
+        owner: None,
+    };
+    for entry in journal {
+        judge.see(entry);
+    }
+    judge.verdict
+}
+
+type Name = (String, String);
+
+struct Judge<'a> {
+    is_ours: &'a dyn Fn(&str) -> bool,
+    verdict: Verdict,
+    sets: BTreeMap<Name, Set>,
+    pods: BTreeMap<Name, Pod>,
+    /// Stretches in which one of our processes was dead or frozen: (from, to).
+    away: Vec<Timestamp>,
+    /// Who holds the custom resources, once its take-over has settled.
+    owner: Option<(String, bool)>,
+}
+
+#[derive(Default)]
+struct Set {
+    object: Value,
+    truths: Vec<(Timestamp, QuorumTruth)>,
+    /// We have written to it and it has not come to rest since.
+    upgrading: bool,
+    /// When we last wrote the template.
+    template_written: Option<Timestamp>,
+    /// What was asked for since all members last ran one version.
+    wanted: Vec<String>,
+    allow_downgrade: bool,
+    accept_downtime: bool,
+    /// When a member of a version first led since then.
+    led: BTreeMap<String, Timestamp>,
+    /// Members that are down because of us.
+    down: Vec<String>,
+}
+
+#[derive(Default)]
+struct Pod {
+    object: Value,
+    /// Deleted by somebody who is neither us nor a controller, and when.
+    evicted: Option<Timestamp>,
+}
+
+impl Judge<'_> {
+    fn see(&mut self, entry: &Entry) {
+        match &entry.event {
+            Event::Write(change) => self.write(entry.at, change),
+            Event::Quorum(truth) => self.truth(entry.at, truth),
+            Event::Verb { .. } => {}
+            Event::Note(note) => {
+                let ours = note.split(' ').next().is_some_and(|user| (self.is_ours)(user));
+                if ours && (note.contains("frozen") || note.contains("killed") || note.contains("thawed")) {
+                    self.away.push(entry.at);
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, at: Timestamp, change: &Change) {
+        let name = (change.namespace.clone(), change.name.clone());
+        let ours = (self.is_ours)(&change.user);
+        if ours && !matches!(change.resource.as_str(), "events" | "events.events.k8s.io" | "leases.coordination.k8s.io")
+        {
+            self.verdict.writes += 1;
+            self.fenced(at, change);
+        }
+        match change.resource.as_str() {
+            "statefulsets.apps" => {
+                let before = change.before.as_deref().cloned().unwrap_or_default();
+                let after = if change.verb == Verb::Delete {
+                    Value::Null
+                } else {
+                    change.after.as_deref().cloned().unwrap_or_default()
+                };
+                if ours {
+                    self.our_write(at, &name, &before, &after);
+                }
+                self.sets.entry(name).or_default().object = after;
+            }
+            "pods" => self.pod_write(at, name, change),
+            "quorumclusters.windlass.dev" => self.wish(change),
+            _ => {}
+        }
+    }
+
+    /// After a take-over has settled, nobody else's write lands (H1).
+    fn fenced(&mut self, at: Timestamp, change: &Change) {
+        if change.resource == "quorumclusters.windlass.dev" {
+            let election = change.after.as_deref().and_then(|after| after.pointer("/status/election"));
+            let id = election.and_then(|election| election["id"].as_str()).unwrap_or_default();
+            if id.split('/').any(|part| part == change.user) {
+                self.owner = Some((change.user.clone(), election.is_some_and(|election| election["settled"] == true)));
+                return;
+            }
+        }
+        if let Some((owner, true)) = &self.owner
+            && *owner != change.user
+        {
+            let text =
+                format!("{} wrote {}/{} after {owner} had taken over", change.user, change.resource, change.name);
+            self.violation(at, &text);
+        }
+    }
+
+    /// What people ask for.
+    fn wish(&mut self, change: &Change) {
+        let Some(spec) = change.after.as_deref().map(|after| &after["spec"]) else { return };
+        let Some(workload) = spec.pointer("/workload/statefulSet").and_then(Value::as_str) else { return };
+        let set = self.sets.entry((change.namespace.clone(), workload.to_owned())).or_default();
+        set.allow_downgrade = spec.pointer("/policy/allowDowngrade") == Some(&Value::Bool(true));
+        set.accept_downtime = spec.pointer("/policy/acceptDowntime") == Some(&Value::Bool(true));
+        if let Some(version) = spec["version"].as_str() {
+            let version = version.trim_start_matches('v').to_owned();
+            if set.wanted.last() != Some(&version) {
+                set.wanted.push(version);
+            }
+        }
+    }
+
+    /// A write of ours to a StatefulSet: whom does it let go that was held before?
+    fn our_write(&mut self, at: Timestamp, name: &Name, before: &Value, after: &Value) {
+        let held = self.replaceable(name, before);
+        let freed: Vec<String> = self.replaceable(name, after).into_iter().filter(|pod| !held.contains(pod)).collect();
+        let set = self.sets.entry(name.clone()).or_default();
+        set.upgrading = true;
+        if before.pointer("/spec/template") != after.pointer("/spec/template") {
+            set.template_written = Some(at);
+        }
+        let down = set.down.clone();
+        if freed.len() > 1 {
+            self.violation(at, &format!("{} let go at once", freed.join(" and ")));
+        }
+        for pod in &freed {
+            if let Some(other) = down.iter().find(|other| *other != pod) {
+                self.violation(at, &format!("{pod} let go while {other} is still down because of us"));
+            }
+            let wrong = self.wrong_throughout(name, pod, at);
+            if let Some(wrong) = wrong {
+                self.violation(at, &format!("{pod} let go although {wrong}"));
+            }
+        }
+    }
+
+    /// Pods that the controller may replace under this spec: at or above the partition, and not of the template's image.
+    fn replaceable(&self, name: &Name, set: &Value) -> Vec<String> {
+        if set.pointer("/spec/updateStrategy/type") != Some(&Value::from("RollingUpdate")) {
+            return Vec::new();
+        }
+        let number = |path: &str| set.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+        let (start, partition) =
+            (number("/spec/ordinals/start"), number("/spec/updateStrategy/rollingUpdate/partition"));
+        let images = |spec: Option<&Value>| -> Vec<String> {
+            let containers = spec.and_then(|spec| spec["containers"].as_array()).cloned().unwrap_or_default();
+            containers.iter().map(|container| container["image"].to_string()).collect()
+        };
+        let wanted = images(set.pointer("/spec/template/spec"));
+        let first = start + partition;
+        (first..start + number("/spec/replicas"))
+            .map(|ordinal| format!("{}-{ordinal}", name.1))
+            .filter(|pod| {
+                let pod = self.pods.get(&(name.0.clone(), pod.clone()));
+                pod.is_some_and(|pod| pod.object != Value::Null && images(pod.object.get("spec")) != wanted)
+            })
+            .collect()
+    }
+
+    /// What was wrong with taking `pod` down, if it was wrong at every moment of the evidence.
+    fn wrong_throughout(&self, name: &Name, pod: &str, at: Timestamp) -> Option<String> {
+        let set = self.sets.get(name)?;
+        let oldest = at - EVIDENCE;
+        let mut last = None;
+        for (index, (_, truth)) in set.truths.iter().enumerate() {
+            let until = set.truths.get(index + 1).map_or(at, |(until, _)| *until);
+            if until < oldest {
+                continue;
+            }
+            last = Some(wrong(set, truth, pod)?);
+        }
+        last
+    }
+
+    fn pod_write(&mut self, at: Timestamp, name: Name, change: &Change) {
+        let marked = |object: Option<&Value>| {
+            object.is_some_and(|object| object.pointer("/metadata/deletionTimestamp").is_some())
+        };
+        let newly_marked = marked(change.after.as_deref()) && !marked(change.before.as_deref());
+        let gone_at_once = change.verb == Verb::Delete && !marked(change.before.as_deref());
+        let pod = self.pods.entry(name.clone()).or_default();
+        if change.verb == Verb::Create {
+            pod.evicted = None;
+        }
+        pod.object = if change.verb == Verb::Delete {
+            Value::Null
+        } else {
+            change.after.as_deref().cloned().unwrap_or_default()
+        };
+        if !newly_marked && !gone_at_once {
+            return;
+        }
+        if change.user == "statefulset-controller" {
+            self.controller_deletes(at, &name, change);
+        } else if change.user != "kubelet" {
+            pod.evicted = Some(at);
+        }
+    }
+
+    /// The StatefulSet controller deletes a pod: because of us, if it replaces it under a partition of ours.
+    fn controller_deletes(&mut self, at: Timestamp, pod: &Name, change: &Change) {
+        let owner = change
+            .before
+            .as_deref()
+            .and_then(|pod| pod.pointer("/metadata/ownerReferences/0/name"))
+            .and_then(Value::as_str);
+        let Some(owner) = owner else { return };
+        let name = (pod.0.clone(), owner.to_owned());
+        let revision =
+            change.before.as_deref().and_then(|pod| pod.pointer("/metadata/labels/controller-revision-hash"));
+        let Some(set) = self.sets.get_mut(&name) else { return };
+        if !set.upgrading || revision == set.object.pointer("/status/updateRevision") {
+            return;
+        }
+        set.down.push(pod.1.clone());
+        self.verdict.restarts.push(pod.1.clone());
+        let set = &self.sets[&name];
+        let (now, since) = set.truths.last().map_or((None, at), |(since, truth)| (wrong(set, truth, &pod.1), *since));
+        let leads = set
+            .truths
+            .last()
+            .is_some_and(|(_, truth)| truth.members.iter().any(|member| member.pod == pod.1 && member.leader));
+        if leads && set.object.pointer("/spec/replicas") != Some(&Value::from(1)) {
+            self.verdict.leader_restarts += 1;
+        }
+        let Some(wrong_now) = now else { return };
+        // Since when it has been wrong without a break.
+        let mut began = since;
+        for (since, truth) in set.truths.iter().rev() {
+            if wrong(set, truth, &pod.1).is_none() {
+                break;
+            }
+            began = *since;
+        }
+        let absent = self.away.iter().any(|away| *away >= began - REACTION && *away <= at);
+        if at.duration_since(began).unsigned_abs() < REACTION || absent {
+            self.verdict.races += 1;
+            if leads {
+                self.verdict.leader_restarts -= 1;
+            }
+        } else {
+            self.violation(at, &format!("{} deleted because of us although {wrong_now}", pod.1));
+        }
+    }
+
+    fn truth(&mut self, at: Timestamp, truth: &QuorumTruth) {
+        let name = (truth.namespace.clone(), truth.workload.clone());
+        self.verdict.checked += 1;
+        let mut violations = Vec::new();
+        let set = self.sets.entry(name.clone()).or_default();
+        let before = set.truths.last().map(|(_, before)| before.clone());
+        for member in &truth.members {
+            let old = before.as_ref().and_then(|before| before.members.iter().find(|old| old.pod == member.pod));
+            if let Some(old) = old
+                && older(&member.version, &old.version)
+                && let Some(why) = unasked(set, &member.version, &old.version)
+            {
+                violations.push(format!("{} went back from {} to {}: {why}", member.pod, old.version, member.version));
+            }
+            if member.leader {
+                set.led.entry(plain(&member.version)).or_insert(at);
+            }
+        }
+        let healthy = truth.members.iter().filter(|member| member.healthy).count();
+        if set.upgrading {
+            let lowest = self.verdict.min_healthy.unwrap_or(usize::MAX).min(healthy);
+            self.verdict.min_healthy = Some(lowest);
+            let leader = |truth: &QuorumTruth| {
+                truth.members.iter().find(|member| member.leader).map(|member| member.pod.clone())
+            };
+            let last_leader = set.truths.iter().rev().find_map(|(_, truth)| leader(truth));
+            if let (Some(old), Some(new)) = (last_leader, leader(truth))
+                && old != new
+            {
+                self.verdict.leader_moves += 1;
+            }
+        }
+        set.down.retain(|pod| {
+            truth.members.iter().any(|member| member.pod == *pod && !member.healthy) || !back(&self.pods, &name.0, pod)
+        });
+        if healthy <= truth.members.len() / 2
+            && let Some(down) = set.down.first()
+        {
+            let evicted = truth.members.iter().filter(|member| !member.healthy && member.pod != *down).find(|member| {
+                let pod = self.pods.get(&(name.0.clone(), member.pod.clone()));
+                let freed = set.template_written;
+                pod.and_then(|pod| pod.evicted).is_some_and(|evicted| freed.is_some_and(|freed| evicted > freed))
+            });
+            if let Some(evicted) = evicted
+                && !set.accept_downtime
+            {
+                violations.push(format!(
+                    "{} was evicted while {down} was down because of us, and the quorum was lost",
+                    evicted.pod
+                ));
+            }
+        }
+        let uniform = truth.members.iter().all(|member| member.version == truth.members[0].version);
+        if uniform && truth.members.iter().all(|member| member.healthy) && set.down.is_empty() {
+            let last = set.wanted.pop();
+            set.wanted.clear();
+            set.wanted.extend(last.filter(|last| *last != plain(&truth.members[0].version)));
+            let leader = truth.members.iter().find(|member| member.leader);
+            set.led = leader.map(|leader| (plain(&leader.version), at)).into_iter().collect();
+        }
+        set.truths.push((at, truth.clone()));
+        for violation in violations {
+            self.violation(at, &violation);
+        }
+    }
+
+    fn violation(&mut self, at: Timestamp, text: &str) {
+        self.verdict.violations.push(format!("{at} {text}"));
+    }
+}
+
+/// What would be wrong with taking `pod` down in this state.
+fn wrong(set: &Set, truth: &QuorumTruth, pod: &str) -> Option<String> {
+    let members = truth.members.len();
+    let needed = members / 2 + 1;
+    let others = truth.members.iter().filter(|member| member.pod != pod && member.healthy).count();
+    if others < needed && !(set.accept_downtime && members <= 2) {
+        return Some(format!("only {others} of {members} others are healthy and {needed} are needed"));
+    }
+    if members > 1 && truth.members.iter().any(|member| member.pod == pod && member.leader) {
+        return Some("it leads".to_owned());
+    }
+    None
+}
+
+/// Whether the pod that was deleted has a successor that runs.
+fn back(pods: &BTreeMap<Name, Pod>, namespace: &str, pod: &str) -> bool {
+    pods.get(&(namespace.to_owned(), pod.to_owned())).is_some_and(|pod| {
+        pod.object != Value::Null
+            && pod.object.pointer("/metadata/deletionTimestamp").is_none()
+            && pod.object.pointer("/status/podIP").is_some()
+    })
+}
+
+/// Why a step back was not asked for.
+fn unasked(set: &Set, to: &str, from: &str) -> Option<String> {
+    if set.allow_downgrade {
+        return None;
+    }
+    if !set.wanted.contains(&plain(to)) {
+        return Some("nobody asked for that version".to_owned());
+    }
+    let led = set.led.get(&plain(from))?;
+    let written = set.template_written?;
+    (*led + REACTION < written).then(|| format!("{from} had led, and no downgrade was allowed"))
+}
+
+fn plain(version: &str) -> String {
+    version.trim_start_matches('v').to_owned()
+}
+
+fn older(one: &str, other: &str) -> bool {
+    let numbers = |text: &str| {
+        plain(text).split(['.', '-', '+']).map(|part| part.parse::<u64>().unwrap_or(0)).collect::<Vec<_>>()
+    };
+    numbers(one) < numbers(other)
+}

@@ -1,0 +1,33 @@
+//! Objects for scenarios: the StatefulSets that people have.
+
+use serde_json::{Value, json};
+
+/// A namespace.
+pub fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
+
+/// A PD cluster as its users deploy it: a headless Service and a StatefulSet with one container.
+pub fn pd(namespace: &str, name: &str, replicas: u32, image: &str) -> Vec<Value> {
+    let labels = json!({"app": name});
+    vec![
+        json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"clusterIP": "None", "selector": labels, "ports": [{"name": "client", "port": 2379}]},
+        }),
+        json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {
+                "replicas": replicas,
+                "serviceName": name,
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"containers": [{"name": "pd", "image": image, "ports": [{"containerPort": 2379}]}]},
+                },
+            },
+        }),
+    ]
+}

@@ -1,0 +1,134 @@
+//! What happens in a run: objects, operators, what people and bad luck do and when, and what must come of it.
+//!
+//! The same value drives every ring; it reads from and writes to YAML, so a run that failed can be kept.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::world::BadAnswer;
+
+/// One run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Scenario {
+    /// Decides everything random.
+    pub seed: u64,
+    /// What is there at the beginning; created in this order.
+    pub objects: Vec<Value>,
+    /// How many operator processes compete. One that dies is started again.
+    pub operators: u32,
+    /// Random faults on the operators' calls, until the timeline has ended.
+    #[serde(default)]
+    pub faults: bool,
+    /// What is done, and when.
+    #[serde(default)]
+    pub timeline: Vec<Moment>,
+    /// The object that must come to rest.
+    pub subject: Subject,
+    /// How it must come to rest.
+    #[serde(default)]
+    pub ending: Ending,
+    /// Cluster time after the end of the timeline in which that must happen.
+    pub limit: Duration,
+}
+
+/// An object, as in `kubectl get RESOURCE -n NAMESPACE NAME`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Subject {
+    /// Plural and group.
+    pub resource: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// How a run must end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ending {
+    /// Ready is True for the newest generation.
+    #[default]
+    Ready,
+    /// Stalled or waiting for this reason, for the newest generation.
+    Held(String),
+    /// Either: it has said its last word about the newest generation.
+    Any,
+}
+
+/// Something that is done at a time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Moment {
+    /// When.
+    pub when: When,
+    /// What.
+    pub action: Action,
+}
+
+/// When something is done. Moments happen in the order of the timeline: each waits for the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum When {
+    /// So long after the moment before.
+    After(Duration),
+    /// When Kubernetes has replaced so many pods because of us in total; at the latest after ten minutes.
+    Replaced(usize),
+    /// When somebody has lowered the partition so often in total; at the latest after ten minutes.
+    Permitted(usize),
+}
+
+/// What is done.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Action {
+    /// A person patches an object (merge patch).
+    Patch {
+        /// Which.
+        target: Subject,
+        /// With what.
+        patch: Value,
+    },
+    /// A person creates an object.
+    Create(Value),
+    /// A person deletes an object.
+    Delete(Subject),
+    /// A pod's process dies.
+    Crash(Place),
+    /// A pod's process stops answering for a while.
+    Hang(Place, Duration),
+    /// A pod's process answers wrongly, or rightly again.
+    Answers(Place, Option<BadAnswer>),
+    /// A node is gone, or back.
+    Node {
+        /// Which.
+        name: String,
+        /// Back again.
+        up: bool,
+    },
+    /// Somebody drains a node.
+    Drain(String),
+    /// And lets pods on it again.
+    Uncordon(String),
+    /// The StatefulSet controller stands still for so long.
+    FreezeControllers(Duration),
+    /// Leadership goes to this member, by an election that nobody asked for.
+    Elect(Place),
+    /// A member wants to lead.
+    Priority(Place, i32),
+    /// All watches break off.
+    DropWatches,
+    /// Old revisions are compacted away.
+    Compact,
+    /// An operator process dies and is started again a little later.
+    KillOperator(usize),
+    /// An operator process stands still for so long.
+    FreezeOperator(usize, Duration),
+}
+
+/// A pod.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Place {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub pod: String,
+}

@@ -1,0 +1,143 @@
+//! Learning of changes: each write in the journal is taken in once and turned into looks for those whom it concerns.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::json::{controller, list, terminating, text};
+use super::queue::{Event, Key};
+use super::state::State;
+use crate::journal::{Change, Event as Entry, Verb};
+
+/// The object of a change, as those who watch see it.
+struct Seen {
+    verb: Verb,
+    resource: String,
+    key: Key,
+    object: Arc<Value>,
+}
+
+impl Seen {
+    fn of(change: &Change) -> Option<Self> {
+        let object = change.after.as_ref().or(change.before.as_ref())?;
+        Some(Self {
+            verb: change.verb,
+            resource: change.resource.clone(),
+            key: Key::new(&change.namespace, &change.name),
+            object: Arc::clone(object),
+        })
+    }
+}
+
+impl State {
+    /// Takes in what has been written since the last time.
+    pub fn take_in(&mut self) {
+        let seen: Vec<Seen> = {
+            let entries = self.journal.entries();
+            let fresh = entries.get(self.read..).unwrap_or_default();
+            let seen = fresh
+                .iter()
+                .filter_map(|entry| match &entry.event {
+                    Entry::Write(change) => Seen::of(change),
+                    Entry::Quorum(_) | Entry::Verb { .. } | Entry::Note(_) => None,
+                })
+                .collect();
+            self.read = entries.len();
+            seen
+        };
+        for change in seen {
+            self.note_graph(&change);
+            match change.resource.as_str() {
+                "pods" => self.pod_changed(&change),
+                "statefulsets.apps" => self.set_changed(change.key),
+                "controllerrevisions.apps" => self.owner_changed(&change),
+                "poddisruptionbudgets.policy" => self.look(Event::Budget(change.key)),
+                "nodes" => self.node_changed(&change.key.name, &change.object),
+                "namespaces" if terminating(&change.object) => self.look(Event::Namespace(change.key.name)),
+                _ => {}
+            }
+        }
+    }
+
+    fn note_graph(&mut self, change: &Seen) {
+        let namespace = &change.key.namespace;
+        if change.verb == Verb::Delete {
+            let orphaned = self.graph.remove(&change.object);
+            for uid in orphaned {
+                self.look(Event::Dependent(uid));
+            }
+            // Owners that wait for their dependents may go on.
+            for owner in list(&change.object, "/metadata/ownerReferences") {
+                self.look(Event::Owner(text(owner, "/uid").to_owned()));
+            }
+            if self.graph.is_leaving(namespace) {
+                self.look(Event::Namespace(namespace.clone()));
+            }
+            return;
+        }
+        let (uid, adopted) = self.graph.insert(&change.resource, namespace, &change.object);
+        if change.resource == "namespaces" && terminating(&change.object) {
+            self.graph.leaves(&change.key.name);
+        }
+        if adopted {
+            self.look(Event::Dependent(uid.clone()));
+        }
+        if terminating(&change.object) && !list(&change.object, "/metadata/finalizers").is_empty() {
+            self.look(Event::Owner(uid));
+        }
+    }
+
+    fn pod_changed(&mut self, change: &Seen) {
+        let pod = &change.object;
+        let scheduled = !text(pod, "/spec/nodeName").is_empty();
+        if change.verb != Verb::Delete && !scheduled && !terminating(pod) {
+            self.look(Event::Schedule(change.key.clone()));
+        } else {
+            self.look(Event::Kubelet(change.key.clone()));
+        }
+        self.owner_changed(change);
+        if controller(pod).is_none() && change.verb != Verb::Update {
+            // An orphan may be adopted by whoever selects it.
+            self.look_at_sets(&change.key.namespace);
+        }
+        let budgets = self.api.list_values("poddisruptionbudgets.policy", &change.key.namespace);
+        for budget in budgets {
+            self.look(Event::Budget(Key::new(&change.key.namespace, text(&budget, "/metadata/name"))));
+        }
+    }
+
+    fn set_changed(&mut self, key: Key) {
+        let budgets = self.api.list_values("poddisruptionbudgets.policy", &key.namespace);
+        for budget in budgets {
+            self.look(Event::Budget(Key::new(&key.namespace, text(&budget, "/metadata/name"))));
+        }
+        self.failures.remove(&key);
+        self.look(Event::Set(key));
+    }
+
+    fn owner_changed(&mut self, change: &Seen) {
+        if let Some(owner) = controller(&change.object)
+            && text(owner, "/kind") == "StatefulSet"
+        {
+            self.look(Event::Set(Key::new(&change.key.namespace, text(owner, "/name"))));
+        }
+    }
+
+    fn look_at_sets(&mut self, namespace: &str) {
+        for set in self.api.list_values("statefulsets.apps", namespace) {
+            self.look(Event::Set(Key::new(namespace, text(&set, "/metadata/name"))));
+        }
+    }
+
+    fn node_changed(&mut self, name: &str, object: &Value) {
+        if let Some(node) = self.nodes.get_mut(name) {
+            node.cordoned = object.pointer("/spec/unschedulable") == Some(&Value::Bool(true));
+        }
+        for pod in self.api.list_values("pods", "") {
+            if text(&pod, "/spec/nodeName").is_empty() && !terminating(&pod) {
+                let key = Key::new(text(&pod, "/metadata/namespace"), text(&pod, "/metadata/name"));
+                self.look(Event::Schedule(key));
+            }
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The kubelets: from a bound pod to a running, ready process. How it ends is next door.
+
+mod ending;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::ImageBehaviour;
+use super::json::{controller, list, number, terminating, text, time, uid};
+use super::queue::{Event, Key, Step};
+use super::state::State;
+use crate::apps::{App, Founding, Kind, version_of};
+
+const USER: &str = "kubelet";
+/// The first back-off of pulls and restarts; it doubles each time.
+const BACK_OFF: Duration = Duration::from_secs(10);
+const LONGEST_BACK_OFF: Duration = Duration::from_mins(5);
+
+/// How a container ended.
+#[derive(Clone)]
+pub(super) struct Exit {
+    pub code: i32,
+    pub reason: &'static str,
+    pub started: Value,
+    pub finished: Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Creating,
+    PullFailed,
+    PullBackOff,
+    Running,
+    /// Between an end and the restart that follows at once.
+    Exited,
+    BackOff,
+    Ended,
+}
+
+pub(super) struct Container {
+    pub name: String,
+    pub image: String,
+    pub stage: Stage,
+    pub ready: bool,
+    pub restarts: u32,
+    pub last: Option<Exit>,
+    pub started: Value,
+    started_at: Duration,
+    /// Changes whenever the timers so far have lost their meaning.
+    epoch: u64,
+    back_offs: u32,
+    app: Option<Kind>,
+    serving: bool,
+}
+
+/// One pod instance on its node.
+pub(crate) struct PodState {
+    pub uid: String,
+    pub node: String,
+    pub address: Option<String>,
+    pub(super) containers: Vec<Container>,
+    pub(super) started: Value,
+    pub(super) restarts: bool,
+    workload: Key,
+    stopping: bool,
+    hung: bool,
+    hangs: u64,
+}
+
+/// The n-th wait of a doubling back-off.
+fn back_off(times: u32) -> Duration {
+    BACK_OFF.saturating_mul(1 << times.min(5)).min(LONGEST_BACK_OFF)
+}
+
+impl PodState {
+    fn main(&self) -> usize {
+        self.containers.iter().position(|container| container.app.is_some()).unwrap_or(0)
+    }
+
+    /// The application and the version in the main container, while its process serves (or would, if it weren't stuck).
+    pub fn served_workload(&self) -> Option<&Key> {
+        self.containers.iter().any(|container| container.app.is_some() && container.serving).then_some(&self.workload)
+    }
+
+    pub fn is_hung(&self) -> bool {
+        self.hung
+    }
+
+    fn of(pod: &Value, key: &Key) -> Self {
+        let workload = controller(pod).map_or(key.name.as_str(), |owner| text(owner, "/name"));
+        Self {
+            uid: uid(pod).to_owned(),
+            node: text(pod, "/spec/nodeName").to_owned(),
+            address: None,
+            containers: list(pod, "/spec/containers")
+                .iter()
+                .map(|container| Container {
+                    name: text(container, "/name").to_owned(),
+                    image: text(container, "/image").to_owned(),
+                    stage: Stage::Creating,
+                    ready: false,
+                    restarts: 0,
+                    last: None,
+                    started: Value::Null,
+                    started_at: Duration::ZERO,
+                    epoch: 0,
+                    back_offs: 0,
+                    app: Kind::of(text(container, "/name"), text(container, "/image")),
+                    serving: false,
+                })
+                .collect(),
+            started: Value::Null,
+            restarts: text(pod, "/spec/restartPolicy") != "Never",
+            workload: Key::new(&key.namespace, workload),
+            stopping: false,
+            hung: false,
+            hangs: 0,
+        }
+    }
+}
+
+impl State {
+    /// The kubelet looks at its pod.
+    pub(in crate::world) fn sync_pod(&mut self, key: &Key) {
+        let object = self.api.get_value("pods", &key.namespace, &key.name);
+        let known = self.pods.get(key).map(|state| (state.uid.clone(), state.node.clone()));
+        if let Some((known_uid, _)) = &known
+            && object.as_ref().is_none_or(|pod| uid(pod) != known_uid)
+        {
+            // The object was taken away from under the kubelet: what ran for it must end.
+            self.kill(key, true);
+            self.pods.remove(key);
+        }
+        let Some(pod) = object else { return };
+        let node = text(&pod, "/spec/nodeName");
+        if node.is_empty() {
+            if terminating(&pod) {
+                self.remove_object(key, uid(&pod));
+            }
+            return;
+        }
+        if self.nodes.get(node).is_none_or(|node| node.down) {
+            return;
+        }
+        if !self.pods.contains_key(key) {
+            if matches!(text(&pod, "/status/phase"), "Failed" | "Succeeded") && !terminating(&pod) {
+                return;
+            }
+            let mut state = PodState::of(&pod, key);
+            state.started = time(self.clock.now());
+            let count = state.containers.len();
+            self.pods.insert(key.clone(), state);
+            if !terminating(&pod) {
+                for container in 0..count {
+                    self.pull(key, container);
+                }
+                self.report_pod(key);
+            }
+        }
+        if terminating(&pod) {
+            self.stop(key, &pod);
+        }
+    }
+
+    fn later(&mut self, key: &Key, container: usize, after: Duration, step: Step) {
+        let at = self.now() + after;
+        if let Some((uid, epoch)) =
+            self.pods.get(key).and_then(|pod| Some((pod.uid.clone(), pod.containers.get(container)?.epoch)))
+        {
+            self.queue.push(at, Event::Container { pod: key.clone(), uid, container, epoch, step });
+        }
+    }
+
+    fn pull(&mut self, key: &Key, container: usize) {
+        let Some(pod) = self.pods.get(key) else { return };
+        let image = pod.containers.get(container).map(|container| container.image.clone()).unwrap_or_default();
+        let cached = self.nodes.get(&pod.node).is_some_and(|node| node.images.contains(&image));
+        let takes = if cached { self.takes(200, 800) } else { self.takes(800, 4_000) };
+        self.later(key, container, takes, Step::Pulled);
+    }
+
+    fn behaviour(&self, image: &str) -> ImageBehaviour {
+        self.images.get(image).copied().unwrap_or(ImageBehaviour::Works)
+    }
+
+    pub(super) fn step_container(&mut self, key: &Key, uid: &str, index: usize, epoch: u64, step: Step) {
+        let Some(pod) = self.pods.get(key).filter(|pod| pod.uid == uid && !pod.stopping) else { return };
+        let hung = pod.hung;
+        let Some(container) = pod.containers.get(index).filter(|container| container.epoch == epoch) else { return };
+        let image = container.image.clone();
+        match step {
+            Step::Pulled => {
+                let cached = self.nodes.get(&pod.node).is_some_and(|node| node.images.contains(&image));
+                if self.behaviour(&image) == ImageBehaviour::CannotPull && !cached {
+                    self.pull_failed(key, index);
+                } else {
+                    self.start(key, index);
+                }
+            }
+            Step::PullBackOff => self.set_stage(key, index, Stage::PullBackOff),
+            Step::PullAgain => {
+                // Counted as one attempt whose outcome is known at once: a registry that lacks the image says so quickly.
+                self.step_container(key, uid, index, epoch, Step::Pulled);
+                return;
+            }
+            Step::Serve => self.serve(key, index),
+            Step::Ready if !hung => self.set_ready(key, index, true),
+            Step::Unready if hung => self.set_ready(key, index, false),
+            Step::Ready | Step::Unready => return,
+            Step::Exit(code) => self.exit(key, index, code),
+            Step::Restart => self.start(key, index),
+        }
+        self.report_pod(key);
+    }
+
+    fn container(&mut self, key: &Key, index: usize) -> Option<&mut Container> {
+        self.pods.get_mut(key)?.containers.get_mut(index)
+    }
+
+    fn set_stage(&mut self, key: &Key, index: usize, stage: Stage) {
+        if let Some(container) = self.container(key, index) {
+            container.stage = stage;
+        }
+    }
+
+    fn set_ready(&mut self, key: &Key, index: usize, ready: bool) {
+        if let Some(container) = self.container(key, index) {
+            container.ready = ready;
+        }
+    }
+
+    fn pull_failed(&mut self, key: &Key, index: usize) {
+        let Some(container) = self.container(key, index) else { return };
+        container.stage = Stage::PullFailed;
+        let wait = back_off(container.back_offs);
+        container.back_offs += 1;
+        self.later(key, index, Duration::from_secs(2), Step::PullBackOff);
+        self.later(key, index, wait, Step::PullAgain);
+    }
+
+    /// The container's process starts.
+    fn start(&mut self, key: &Key, index: usize) {
+        let now = self.now();
+        let started = time(self.clock.now());
+        let Some(pod) = self.pods.get_mut(key) else { return };
+        if pod.address.is_none()
+            && let Some(node) = self.nodes.get_mut(&pod.node)
+        {
+            let address = node.next_address();
+            self.addresses.insert(address.clone(), key.clone());
+            pod.address = Some(address);
+        }
+        let Some(container) = pod.containers.get_mut(index) else { return };
+        if container.last.is_some() {
+            container.restarts += 1;
+        } else {
+            // What was counted so far were failed pulls.
+            container.back_offs = 0;
+        }
+        container.stage = Stage::Running;
+        container.started = started;
+        container.started_at = now;
+        container.epoch += 1;
+        container.ready = false;
+        let (image, is_app) = (container.image.clone(), container.app.is_some());
+        if let Some(node) = self.nodes.get_mut(&pod.node) {
+            node.images.insert(image.clone());
+        }
+        match self.behaviour(&image) {
+            ImageBehaviour::Works | ImageBehaviour::CannotPull => {
+                let boot = if is_app { self.takes(500, 2_000) } else { self.takes(100, 500) };
+                self.later(key, index, boot, Step::Serve);
+            }
+            ImageBehaviour::Crashes => {
+                let dies = self.takes(300, 3_000);
+                self.later(key, index, dies, Step::Exit(1));
+            }
+            ImageBehaviour::NeverReady => {}
+        }
+    }
+
+    fn serve(&mut self, key: &Key, index: usize) {
+        let Some(container) = self.container(key, index) else { return };
+        container.serving = true;
+        let (kind, image) = (container.app, container.image.clone());
+        if let Some(kind) = kind {
+            self.found_app(key, kind);
+            let version = version_of(&image);
+            self.tell_app(key, |app, context, pod| app.started(context, pod, &version));
+            if self.pods.get(key).is_some_and(|pod| pod.hung) {
+                self.tell_app(key, |app, context, pod| app.hung(context, pod, true));
+            }
+        }
+        let probe = self.takes(100, 2_000);
+        self.later(key, index, probe, Step::Ready);
+    }
+
+    /// The first process of a workload founds its application with the members that the workload wants by then.
+    fn found_app(&mut self, key: &Key, kind: Kind) {
+        let Some(workload) = self.pods.get(key).map(|pod| pod.workload.clone()) else { return };
+        if self.apps.contains_key(&workload) {
+            return;
+        }
+        let set = self.api.get_value("statefulsets.apps", &workload.namespace, &workload.name);
+        let (members, service) = match set {
+            Some(set) => {
+                let start = number(&set, "/spec/ordinals/start").unwrap_or(0);
+                let replicas = number(&set, "/spec/replicas").unwrap_or(1);
+                let members = (start..start + replicas).map(|ordinal| format!("{}-{ordinal}", workload.name)).collect();
+                let service = match text(&set, "/spec/serviceName") {
+                    "" => workload.name.clone(),
+                    service => service.to_owned(),
+                };
+                (members, service)
+            }
+            None => (vec![key.name.clone()], workload.name.clone()),
+        };
+        let founding =
+            Founding { namespace: workload.namespace.clone(), workload: workload.name.clone(), service, members };
+        let rng = self.draws.apps.fork(&format!("{}/{}", workload.namespace, workload.name));
+        self.apps.insert(workload, App::found(kind, founding, rng));
+    }
+
+    fn tell_app(&mut self, key: &Key, tell: impl FnOnce(&mut App, &mut crate::apps::Context, &str)) {
+        if let Some(workload) = self.pods.get(key).map(|pod| pod.workload.clone()) {
+            self.with_app(&workload, |app, context| tell(app, context, &key.name));
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The production transport: HTTP/1.1 to a pod's address, TLS verified against the pod's name.
+//!
+//! Built by the operator from the secret that a resource names; rebuilt when that secret changes.
+//!
+//! Every call has a connection of its own, and that is a safety property: a call that was held up for long connects
+//! late, and once its pod is gone there is nobody at the address to carry out a verb that nobody wants any more. A
+//! pooled connection, a retry or a proxy would lose that. For the same reason the connection lives inside the call's
+//! future: giving the call up closes it. None of these may be added here.
+
+use std::{error::Error, io, net::SocketAddr, sync::Arc};
+
+use bytes::Bytes;
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Either, select},
+};
+use http::{HeaderValue, Request, Response, header};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::{ClientConfig, RootCertStore, client::Resumption, crypto::ring};
+use rustls_pki_types::{
+    CertificateDer, PrivateKeyDer, ServerName,
+    pem::{self, PemObject},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
+use tokio_rustls::TlsConnector;
+
+use crate::transport::{ANSWER_LIMIT, Fault, Peer, Transport};
+
+/// What the operator shows to an application that asks who is calling. It has no `Debug`: the key must not reach a log.
+#[derive(Clone, Copy)]
+pub struct Identity<'a> {
+    /// The client certificate and its chain, PEM.
+    pub certificate: &'a [u8],
+    /// The private key, PEM.
+    pub key: &'a [u8],
+}
+
+/// Why the trust or the identity that was given can't be used. The texts never repeat what was given.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NetworkError {
+    /// The CA bundle can't be read.
+    #[error("the CA bundle is not readable as PEM certificates: {0}; check the secret's ca.crt")]
+    Roots(String),
+    /// The CA bundle holds no certificate.
+    #[error("the CA bundle holds no certificate; check the secret's ca.crt")]
+    NoRoots,
+    /// The client certificate can't be read.
+    #[error("the client certificate is not readable as PEM: {0}; check the secret's tls.crt")]
+    Certificate(String),
+    /// The private key can't be read.
+    #[error("the client's private key is not readable as PEM: {0}; check the secret's tls.key")]
+    Key(String),
+    /// The build has no TLS that fits; a fault of ours.
+    #[error("TLS can't be set up: {0}; please report this")]
+    Setup(String),
+    /// Certificate and key can't be used together.
+    #[error("the client certificate and key can't be used: {0}; check that they belong together")]
+    Identity(String),
+}
+
+/// Talks to pods over the cluster's network.
+#[derive(Clone)]
+pub struct Network {
+    tls: Option<TlsConnector>,
+}
+
+impl Network {
+    /// For applications that don't use TLS. A call to one that does fails as not trusted: there is no fallback to
+    /// unverified TLS.
+    pub fn plain() -> Self {
+        Self { tls: None }
+    }
+
+    /// Trusts the certificates in `roots` (PEM) and nothing else, and shows `identity` to applications that ask for it.
+    pub fn with_tls(roots: &[u8], identity: Option<Identity<'_>>) -> Result<Self, NetworkError> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| NetworkError::Setup(error.to_string()))?
+            .with_root_certificates(read_roots(roots)?);
+        let mut config = match identity {
+            None => builder.with_no_client_auth(),
+            Some(Identity { certificate, key }) => {
+                let chain = CertificateDer::pem_slice_iter(certificate)
+                    .collect::<Result<Vec<_>, _>>()
+                    .map_err(|error| NetworkError::Certificate(pem_problem(&error)))?;
+                let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| NetworkError::Key(pem_problem(&error)))?;
+                builder.with_client_auth_cert(chain, key).map_err(|error| NetworkError::Identity(error.to_string()))?
+            }
+        };
+        // A resumed session skips the check of the certificate; each call is to prove itself.
+        config.resumption = Resumption::disabled();
+        // No ALPN: etcd's listener, which is also PD's, announces only h2, and strict servers would refuse a list
+        // without it.
+        Ok(Self { tls: Some(TlsConnector::from(Arc::new(config))) })
+    }
+}
+
+fn read_roots(pem: &[u8]) -> Result<RootCertStore, NetworkError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| NetworkError::Roots(pem_problem(&error)))?;
+        roots.add(certificate).map_err(|error| NetworkError::Roots(error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(NetworkError::NoRoots);
+    }
+    Ok(roots)
+}
+
+/// Says what kind of problem it is and not which bytes caused it: the library's own text can repeat a line of the
+/// input.
+fn pem_problem(error: &pem::Error) -> String {
+    let problem = if matches!(error, pem::Error::NoItemsFound) {
+        "there is nothing of this kind in it"
+    } else if matches!(error, pem::Error::MissingSectionEnd { .. }) {
+        "a section has no end line"
+    } else if matches!(error, pem::Error::Base64Decode(_)) {
+        "a section is not valid base64"
+    } else {
+        "it can't be parsed"
+    };
+    problem.to_owned()
+}
+
+impl Transport for Network {
+    fn send(&self, peer: &Peer, request: Request<Bytes>) -> BoxFuture<'static, io::Result<Response<Bytes>>> {
+        let connector = self.tls.clone();
+        let peer = peer.clone();
+        async move {
+            let request = addressed(&peer, request)?;
+            let socket = TcpStream::connect(SocketAddr::new(peer.address, peer.port)).await?;
+            socket.set_nodelay(true)?;
+            if !peer.tls {
+                return exchange(socket, request).await;
+            }
+            let Some(connector) = connector else {
+                return Err(Fault::Untrusted("the pod uses TLS and no CA bundle was given".to_owned()).into());
+            };
+            let name = ServerName::try_from(peer.server_name)
+                .map_err(|_| Fault::Untrusted("the name to verify is not a DNS name".to_owned()))?;
+            let secured = connector.connect(name, socket).await.map_err(|error| explained(&error))?;
+            exchange(secured, request).await
+        }
+        .boxed()
+    }
+}
+
+/// Adds what HTTP/1.1 needs to know about the other side.
+fn addressed(peer: &Peer, request: Request<Bytes>) -> io::Result<Request<Full<Bytes>>> {
+    let host = if peer.server_name.contains(':') {
+        format!("[{}]:{}", peer.server_name, peer.port)
+    } else {
+        format!("{}:{}", peer.server_name, peer.port)
+    };
+    let host = HeaderValue::try_from(host).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+    let mut request = request.map(Full::new);
+    request.headers_mut().insert(header::HOST, host);
+    request.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    Ok(request)
+}
+
+async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> io::Result<Response<Bytes>>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| explained(&error))?;
+    let talk = async move {
+        let response = sender.send_request(request).await.map_err(|error| explained(&error))?;
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, ANSWER_LIMIT).collect().await.map_err(|error| explained(error.as_ref()))?;
+        Ok(Response::from_parts(head, body.to_bytes()))
+    };
+    // The connection does the work and the talk waits for it; both live in this future so that dropping it closes the
+    // socket.
+    match select(std::pin::pin!(talk), std::pin::pin!(connection)).await {
+        Either::Left((answer, _connection)) => answer,
+        Either::Right((_closed, talk)) => talk.await,
+    }
+}
+
+/// Finds the error that matters in a chain: libraries wrap one another, and the outermost only says that something
+/// failed.
+fn explained(error: &(dyn Error + 'static)) -> io::Error {
+    let mut kind = io::ErrorKind::Other;
+    let mut link = error;
+    loop {
+        if let Some(error) = link.downcast_ref::<rustls::Error>() {
+            return Fault::Untrusted(error.to_string()).into();
+        }
+        if link.is::<LengthLimitError>() {
+            return Fault::TooLarge.into();
+        }
+        let wrapped: Option<&(dyn Error + 'static)> = match link.downcast_ref::<io::Error>() {
+            Some(error) => {
+                kind = error.kind();
+                // Its `source` would skip the error that it wraps.
+                error.get_ref().map(|inner| inner as _)
+            }
+            None => link.source(),
+        };
+        match wrapped {
+            Some(inner) => link = inner,
+            None => return io::Error::new(kind, link.to_string()),
+        }
+    }
+}

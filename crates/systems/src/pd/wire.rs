@@ -1,0 +1,163 @@
+//! The shapes of PD's answers, as PD writes them.
+//!
+//! Only what is used is declared. A field has a default only where the real server leaves it out; everything else that
+//! is missing or of the wrong kind makes the answer unreadable. These types must never leave the adapter.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use http::Uri;
+use serde::{Deserialize, Deserializer, de};
+
+use super::{PdMember, RaftPosition};
+
+/// `GET /pd/api/v1/members`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Members {
+    #[serde(rename = "members")]
+    listed: Option<Vec<Member>>,
+    /// Left out while this server knows of no leader.
+    #[serde(default)]
+    leader: Option<Leader>,
+    #[serde(default)]
+    etcd_leader: Option<Leader>,
+}
+
+/// What a list of members means.
+pub(super) struct Membership {
+    pub members: Vec<PdMember>,
+    pub leader: Option<String>,
+    pub etcd_leader: Option<String>,
+}
+
+impl Members {
+    pub(super) fn meaning(self) -> Result<Membership, String> {
+        let etcd_leader = self.etcd_leader.and_then(Leader::name);
+        // Without an etcd leader the server skips the priorities, and a skipped one looks like zero.
+        let priorities_were_read = etcd_leader.is_some();
+        let members: Vec<PdMember> =
+            self.listed.unwrap_or_default().into_iter().map(|member| member.meaning(priorities_were_read)).collect();
+        // A server is at least a member itself, so an empty list is not a fact about the cluster.
+        if members.is_empty() {
+            return Err("it names no members".to_owned());
+        }
+        Ok(Membership { members, leader: self.leader.and_then(Leader::name), etcd_leader })
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Member {
+    /// Left out for a member that was added and has never started.
+    #[serde(default)]
+    name: String,
+    #[serde(rename = "member_id")]
+    id: u64,
+    /// Left out likewise.
+    #[serde(default)]
+    client_urls: Vec<String>,
+    /// Left out where the member has not written it yet.
+    #[serde(default)]
+    binary_version: String,
+    /// Left out where it is zero.
+    #[serde(default)]
+    leader_priority: i32,
+}
+
+impl Member {
+    fn meaning(self, priorities_were_read: bool) -> PdMember {
+        let host = self.client_urls.first().and_then(|url| host(url));
+        PdMember {
+            name: self.name,
+            id: self.id,
+            host,
+            version: self.binary_version,
+            leader_priority: priorities_were_read.then_some(self.leader_priority),
+        }
+    }
+}
+
+/// The host of a URL, without the brackets that an IPv6 address has there.
+fn host(url: &str) -> Option<String> {
+    let url: Uri = url.parse().ok()?;
+    let host = url.host()?;
+    Some(host.trim_start_matches('[').trim_end_matches(']').to_owned())
+}
+
+#[derive(Debug, Deserialize)]
+struct Leader {
+    #[serde(default)]
+    name: String,
+}
+
+impl Leader {
+    /// A leader without a name is how an empty message is written: nobody.
+    fn name(self) -> Option<String> {
+        (!self.name.is_empty()).then_some(self.name)
+    }
+}
+
+/// `GET /pd/api/v1/health`: an array, in which an entry can be null.
+pub(super) type Healths = Vec<Option<Health>>;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Health {
+    name: String,
+    health: bool,
+}
+
+/// By name; of two with one name the worse counts.
+pub(super) fn health_by_name(healths: Healths) -> BTreeMap<String, bool> {
+    let mut by_name = BTreeMap::new();
+    for Health { name, health } in healths.into_iter().flatten() {
+        by_name.entry(name).and_modify(|known| *known &= health).or_insert(health);
+    }
+    by_name
+}
+
+/// `POST /v3/maintenance/status` of the embedded etcd's JSON gateway, which leaves out what is zero or false.
+#[derive(Debug, Deserialize)]
+pub(super) struct Status {
+    header: Header,
+    #[serde(default, rename = "leader", deserialize_with = "wide")]
+    leader_id: u64,
+    /// A member that has committed nothing leaves this out. It is required all the same: where nothing is told, nothing
+    /// is known.
+    #[serde(rename = "raftIndex", deserialize_with = "wide")]
+    index: u64,
+    #[serde(rename = "raftAppliedIndex", deserialize_with = "wide")]
+    applied: u64,
+    #[serde(default, rename = "isLearner")]
+    is_learner: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Header {
+    #[serde(deserialize_with = "wide")]
+    member_id: u64,
+}
+
+impl Status {
+    pub(super) fn meaning(self) -> RaftPosition {
+        RaftPosition {
+            applied: self.applied,
+            index: self.index,
+            leader_id: (self.leader_id != 0).then_some(self.leader_id),
+            member_id: self.header.member_id,
+            is_learner: self.is_learner,
+        }
+    }
+}
+
+/// Protobuf's JSON writes 64-bit numbers as strings, because many readers lose the last digits otherwise. Plain numbers
+/// are taken too.
+fn wide<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Wide<'a> {
+        Number(u64),
+        Text(#[serde(borrow)] Cow<'a, str>),
+    }
+    match Wide::deserialize(deserializer)? {
+        Wide::Number(number) => Ok(number),
+        Wide::Text(text) => text.parse().map_err(|_| de::Error::custom("a 64-bit number was expected")),
+    }
+}
