@@ -51,10 +51,10 @@ pub enum Error {
         #[source]
         source: Box<kube::Error>,
     },
-    /// No answer to a write within its deadline: it may have happened or not.
-    #[error("{verb} {what}: no answer in time, so it may have happened")]
+    /// No answer within the deadline. A write may have happened or not.
+    #[error("{verb} {what}: no answer in time")]
     NoAnswer {
-        /// patch, create, …
+        /// get, patch, …
         verb: &'static str,
         /// The object.
         what: String,
@@ -77,6 +77,11 @@ impl Error {
     /// Wraps the client's error.
     pub fn kubernetes(verb: &'static str, what: impl Into<String>, source: kube::Error) -> Self {
         Self::Kubernetes { verb, what: what.into(), source: Box::new(source) }
+    }
+
+    /// The object is not there.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Kubernetes { source, .. } if matches!(source.as_ref(), kube::Error::Api(status) if status.code == 404))
     }
 
     /// What it means.

@@ -45,10 +45,7 @@ impl Actor<'_> {
     pub async fn write<T>(&self, verb: &'static str, what: &str, send: impl Future<Output = kube::Result<T>>) -> Result<T, Error> {
         let left = self.lease.remaining(self.term)?;
         let deadline = left.min(self.context.settings.write_deadline);
-        let answer = match tokio::time::timeout(deadline, send).await {
-            Ok(answer) => answer.map_err(|error| Error::kubernetes(verb, what, error)),
-            Err(_) => Err(Error::NoAnswer { verb, what: what.to_owned() }),
-        };
+        let answer = self.context.bounded(deadline, verb, what, send).await;
         self.context.metrics.write(verb, answer.as_ref().err().map(Error::class));
         answer
     }
@@ -240,7 +237,7 @@ where
 {
     let what = format!("{kind}/{name}");
     match actor.write("patch", &what, api.patch(name, &PatchParams::default(), &Patch::Merge(mark))).await {
-        Err(Error::Kubernetes { source, .. }) if matches!(source.as_ref(), kube::Error::Api(status) if status.code == 404) => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
         other => other.map(|_| ()),
     }
 }

@@ -28,13 +28,13 @@ pub mod serve;
 pub mod settings;
 pub mod validate;
 
-use std::{future::Future, sync::Arc};
+use std::{future::Future, sync::Arc, time::Duration};
 
 pub use clock::{Clock, SystemClock};
 pub use dial::Dial;
 pub use settings::Settings;
 
-use crate::{lease::Lease, metrics::Metrics, own_writes::OwnWrites};
+use crate::{error::Error, lease::Lease, metrics::Metrics, own_writes::OwnWrites};
 
 /// Everything that a pass needs from outside.
 pub struct Context {
@@ -56,6 +56,20 @@ impl Context {
     /// A context with nothing counted and nothing written yet.
     pub fn new(client: kube::Client, dial: Arc<dyn Dial>, clock: Arc<dyn Clock>, settings: Settings) -> Self {
         Self { client, dial, clock, settings, metrics: Arc::default(), own_writes: OwnWrites::default() }
+    }
+
+    /// Sends one request to the API server and waits for its answer no longer than the deadline.
+    pub async fn bounded<T>(
+        &self,
+        deadline: Duration,
+        verb: &'static str,
+        what: &str,
+        send: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, Error> {
+        match tokio::time::timeout(deadline, send).await {
+            Ok(answer) => answer.map_err(|error| Error::kubernetes(verb, what, error)),
+            Err(_) => Err(Error::NoAnswer { verb, what: what.to_owned() }),
+        }
     }
 }
 

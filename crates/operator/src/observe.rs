@@ -46,7 +46,7 @@ pub struct Observed {
 pub async fn resource(context: &Context, key: &Key) -> Result<Option<QuorumCluster>, Error> {
     let api: Api<QuorumCluster> = Api::namespaced(context.client.clone(), &key.namespace);
     let what = format!("quorumclusters/{key}");
-    get(&api, &key.name).await.map_err(|error| Error::kubernetes("get", what, error))
+    get(context, &what, &api, &key.name).await
 }
 
 /// Everything else.
@@ -55,20 +55,19 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
     let namespace = resource.namespace().unwrap_or_default();
     let sets: Api<StatefulSet> = Api::namespaced(context.client.clone(), &namespace);
     let name = &resource.spec.workload.stateful_set;
-    let failed = |verb, what: String| move |error| Error::kubernetes(verb, what, error);
 
     let siblings: Api<QuorumCluster> = Api::namespaced(context.client.clone(), &namespace);
-    let siblings = list(&siblings, "").await.map_err(failed("list", format!("quorumclusters in {namespace}")))?;
-    let Some(set) = get(&sets, name).await.map_err(failed("get", format!("statefulsets/{namespace}/{name}")))? else {
+    let siblings = list(context, &format!("quorumclusters in {namespace}"), &siblings, "").await?;
+    let Some(set) = get(context, &format!("statefulsets/{namespace}/{name}"), &sets, name).await? else {
         let quorum = Quorum::unknown("there is no StatefulSet");
         return Ok(Observed { since, set: None, pods: vec![], budgets: vec![], siblings, quorum, peers: vec![], tls: None });
     };
 
     let budgets: Api<PodDisruptionBudget> = Api::namespaced(context.client.clone(), &namespace);
-    let budgets = list(&budgets, "").await.map_err(failed("list", format!("poddisruptionbudgets in {namespace}")))?;
+    let budgets = list(context, &format!("poddisruptionbudgets in {namespace}"), &budgets, "").await?;
 
     let pods: Api<Pod> = Api::namespaced(context.client.clone(), &namespace);
-    let pods = list(&pods, &selector(&set)).await.map_err(failed("list", format!("pods of {name}")))?;
+    let pods = list(context, &format!("pods of {name}"), &pods, &selector(&set)).await?;
     let uid = set.uid();
     let owned = |pod: &Pod| pod.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref() && owner.controller == Some(true));
     let mut pods: Vec<Pod> = pods.into_iter().filter(owned).collect();
@@ -115,8 +114,8 @@ async fn tls(context: &Context, resource: &QuorumCluster, namespace: &str) -> Re
     let Some(tls) = &resource.spec.system.tls else { return Ok(None) };
     let secrets: Api<Secret> = Api::namespaced(context.client.clone(), namespace);
     let read = async |name: &str| {
-        let secret = secrets.get_opt(name).await.map_err(|error| Error::kubernetes("get", format!("secrets/{namespace}/{name}"), error));
-        secret.map(|secret| secret.and_then(|secret| secret.data).unwrap_or_default())
+        let secret = get(context, &format!("secrets/{namespace}/{name}"), &secrets, name).await?;
+        Ok::<_, Error>(secret.and_then(|secret| secret.data).unwrap_or_default())
     };
     let roots = read(&tls.ca_secret).await?.remove("ca.crt").map(|bytes| bytes.0).unwrap_or_default();
     let identity = match &tls.client_secret {
@@ -130,26 +129,24 @@ async fn tls(context: &Context, resource: &QuorumCluster, namespace: &str) -> Re
     Ok(Some(TlsMaterial { roots, identity }))
 }
 
-async fn get<K>(api: &Api<K>, name: &str) -> kube::Result<Option<K>>
+async fn get<K>(context: &Context, what: &str, api: &Api<K>, name: &str) -> Result<Option<K>, Error>
 where
     K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
-    if !bug::active(Bug::StaleReads) {
-        // No resourceVersion: the newest state that a majority of etcd has.
-        return api.get_opt(name).await;
-    }
-    match api.get_with(name, &GetParams::any()).await {
+    // No resourceVersion: the newest state that a majority of etcd has.
+    let params = if bug::active(Bug::StaleReads) { GetParams::any() } else { GetParams::default() };
+    match context.bounded(context.settings.read_deadline, "get", what, api.get_with(name, &params)).await {
         Ok(object) => Ok(Some(object)),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-async fn list<K>(api: &Api<K>, labels: &str) -> kube::Result<Vec<K>>
+async fn list<K>(context: &Context, what: &str, api: &Api<K>, labels: &str) -> Result<Vec<K>, Error>
 where
     K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
     let params = ListParams::default().labels(labels);
     let params = if bug::active(Bug::StaleReads) { params.match_any() } else { params };
-    Ok(api.list(&params).await?.items)
+    Ok(context.bounded(context.settings.read_deadline, "list", what, api.list(&params)).await?.items)
 }

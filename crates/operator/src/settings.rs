@@ -17,6 +17,8 @@ pub struct Settings {
     pub renew_deadline: Duration,
     /// How often the lease is renewed, or tried for.
     pub retry_period: Duration,
+    /// How long we wait for an answer to a read.
+    pub read_deadline: Duration,
     /// How long we wait for an answer to a write.
     pub write_deadline: Duration,
     /// How long the API server may work on one write: its `timeout` parameter.
@@ -40,6 +42,7 @@ impl Default for Settings {
             lease_duration: Duration::from_secs(15),
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
+            read_deadline: Duration::from_secs(10),
             write_deadline: Duration::from_secs(5),
             longest_write: Duration::from_secs(10),
             evidence_age: Duration::from_secs(5),

@@ -1,1 +1,164 @@
-//! placeholder
+//! Random walks: a seed decides the size of the quorum, what people do, what breaks and when. Nothing may be violated, and once
+//! everything is mended the upgrade must come to its end.
+
+use std::time::Duration;
+
+use serde_json::json;
+use windlass_sim::{
+    harness::{self, Outcome},
+    rng::Rng,
+    scenario::{Action, Ending, Moment, Scenario, When},
+    world::BadAnswer,
+};
+
+use crate::{fleet, operator, pd};
+
+const VERSIONS: [&str; 4] = ["8.1.2", "8.5.0", "8.5.3", "9.0.1"];
+const NODES: u64 = 3;
+
+/// A seed's scenario.
+pub fn scenario(seed: u64) -> Scenario {
+    let mut rng = Rng::new(seed).fork("walk");
+    let members = *rng.pick(&[3, 3, 3, 3, 5, 5, 4, 7, 2, 1]).unwrap_or(&3);
+    let (from, to) = *rng.pick(&[(0, 1), (1, 2), (1, 3), (0, 2), (2, 2), (2, 1)]).unwrap_or(&(1, 2));
+    let operators = if rng.one_in(3) { 1 } else { 2 };
+    let mut walk = Walk { rng, members, operators, from, to, timeline: Vec::new(), mends: Vec::new() };
+    for _ in 0..walk.rng.below(9) {
+        walk.step();
+    }
+    walk.mend();
+    let mut objects = pd::objects(members, VERSIONS[from], VERSIONS[to]);
+    if walk.rng.one_in(4) {
+        for object in &mut objects {
+            if object["kind"] == "StatefulSet" {
+                object["spec"]["podManagementPolicy"] = json!("Parallel");
+            }
+        }
+    }
+    let faults = !walk.rng.one_in(3);
+    Scenario {
+        seed,
+        objects,
+        operators,
+        faults,
+        timeline: walk.timeline,
+        subject: pd::subject(),
+        // Both are right where nobody allowed it; the checker knows whether somebody did.
+        ending: Ending::ReadyOr(vec!["DowngradeNotAllowed".into(), "NoSpareMember".into()]),
+        limit: Duration::from_hours(1),
+    }
+}
+
+struct Walk {
+    rng: Rng,
+    members: u32,
+    operators: u32,
+    from: usize,
+    to: usize,
+    timeline: Vec<Moment>,
+    /// What undoes what was done.
+    mends: Vec<Action>,
+}
+
+impl Walk {
+    fn step(&mut self) {
+        let when = match self.rng.below(6) {
+            0 => When::Replaced(1 + usize::try_from(self.rng.below(u64::from(self.members))).unwrap_or(0)),
+            1 | 2 => When::Permitted(1 + usize::try_from(self.rng.below(u64::from(self.members))).unwrap_or(0)),
+            3 => When::After(self.rng.between(Duration::from_millis(50), Duration::from_secs(2))),
+            _ => When::After(self.rng.between(Duration::from_secs(1), Duration::from_secs(40))),
+        };
+        let place = pd::pod(u32::try_from(self.rng.below(u64::from(self.members))).unwrap_or(0));
+        let short = self.rng.between(Duration::from_secs(1), Duration::from_secs(40));
+        let node = format!("node-{}", self.rng.below(NODES));
+        let (action, mend) = match self.rng.below(18) {
+            0 | 1 => (pd::spec(json!({"version": VERSIONS[usize::try_from(self.rng.below(4)).unwrap_or(0)]})), None),
+            2 | 3 => (pd::spec(json!({"version": VERSIONS[self.from]})), None),
+            4 => (pd::spec(json!({"version": VERSIONS[self.to]})), None),
+            5 => (pd::spec(json!({"paused": true})), Some(pd::spec(json!({"paused": false})))),
+            6 | 7 => (Action::Crash(place), None),
+            8 => (Action::Hang(place, short), None),
+            9 => {
+                let how = [BadAnswer::Garbage, BadAnswer::Status500, BadAnswer::Nothing, BadAnswer::Refused, BadAnswer::Empty];
+                (Action::Answers(place.clone(), self.rng.pick(&how).copied()), Some(Action::Answers(place, None)))
+            }
+            10 => (Action::Node { name: node.clone(), up: false }, Some(Action::Node { name: node, up: true })),
+            11 | 12 => (Action::Drain(node.clone()), Some(Action::Uncordon(node))),
+            13 => (Action::FreezeControllers(short), None),
+            14 => (Action::Elect(place), None),
+            15 => (Action::Priority(place.clone(), 10), Some(Action::Priority(place, 0))),
+            16 => (if self.rng.one_in(2) { Action::DropWatches } else { Action::Compact }, None),
+            _ => (self.operator_trouble(), None),
+        };
+        self.timeline.push(Moment { when, action });
+        if let Some(mend) = mend {
+            if self.rng.one_in(2) {
+                self.timeline.push(pd::after(short, mend));
+            } else {
+                self.mends.push(mend);
+            }
+        }
+    }
+
+    fn operator_trouble(&mut self) -> Action {
+        let number = usize::try_from(self.rng.below(u64::from(self.operators))).unwrap_or(0);
+        if self.rng.one_in(2) {
+            return Action::KillOperator(number);
+        }
+        // Either too short to matter or long enough for another one to take over: in between, a lone operator goes on with
+        // evidence that nothing can refresh.
+        let long = self.operators > 1 && number == 0 && self.rng.one_in(2);
+        let how_long = if long { Duration::from_secs(45 + self.rng.below(60)) } else { Duration::from_millis(self.rng.below(1500)) };
+        Action::FreezeOperator(number, how_long)
+    }
+
+    fn mend(&mut self) {
+        let mends = std::mem::take(&mut self.mends);
+        self.timeline.extend(mends.into_iter().map(|mend| pd::after(Duration::from_secs(1), mend)));
+        if self.rng.one_in(2) {
+            self.timeline.push(pd::after(Duration::from_secs(5), pd::spec(json!({"policy": {"allowDowngrade": true, "acceptDowntime": true}}))));
+        }
+    }
+}
+
+/// What became of one seed.
+#[derive(Debug)]
+pub struct Walked {
+    /// Which.
+    pub seed: u64,
+    /// What was wrong, if anything.
+    pub fault: Option<String>,
+    /// How many states were judged.
+    pub checked: usize,
+    /// Permits that went bad too late for anybody.
+    pub races: usize,
+    /// Pods that were replaced because of us.
+    pub restarts: usize,
+    /// Two equal runs share it.
+    pub trace: u64,
+}
+
+/// Walks one seed.
+pub fn walk(seed: u64) -> Walked {
+    match harness::run(&scenario(seed), &[], &operator) {
+        Ok(outcome) => judge(seed, &outcome),
+        Err(error) => Walked { seed, fault: Some(error.to_string()), checked: 0, races: 0, restarts: 0, trace: 0 },
+    }
+}
+
+fn judge(seed: u64, outcome: &Outcome) -> Walked {
+    let verdict = &outcome.verdict;
+    Walked {
+        seed,
+        fault: outcome.fault(),
+        checked: verdict.checked,
+        races: verdict.races,
+        restarts: verdict.restarts.len(),
+        trace: outcome.trace(),
+    }
+}
+
+/// Walks many seeds on all cores; `stop_early` at the first fault.
+pub fn many(first: u64, count: usize, stop_early: bool) -> Vec<Walked> {
+    fleet::run(count, |number| walk(first + number as u64), |walked| stop_early && walked.fault.is_some())
+}

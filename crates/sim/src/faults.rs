@@ -254,10 +254,10 @@ impl Process {
                 Ok(perform(None).await)
             }
             Fate::Refuse => Err(io::ErrorKind::ConnectionRefused.into()),
-            Fate::Lose => std::future::pending().await,
+            Fate::Lose => silence().await,
             Fate::LoseAnswer => {
                 perform(None).await;
-                std::future::pending().await
+                silence().await
             }
             Fate::Late(delay) => {
                 // Detached: bytes that were sent arrive, whether or not the sender still waits.
@@ -308,6 +308,12 @@ impl Process {
             process.make(fate, perform, overloaded).await?
         })
     }
+}
+
+/// A connection on which nothing comes: the client library gives up in the end, as kube's read time-out does.
+async fn silence<T>() -> Result<T, io::Error> {
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    Err(io::ErrorKind::TimedOut.into())
 }
 
 /// The Kubernetes API behind a process's faults.

@@ -145,8 +145,6 @@ async fn play(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program)
         let slot = Rc::new(RefCell::new(process));
         slots.push(slot.clone());
         operators.push(occupy(slot, cluster.clone(), number, scenario.seed, program));
-        // Who comes first must not depend on luck.
-        operators.push(Box::pin(async {}));
     }
     let story = async {
         for moment in &scenario.timeline {
@@ -355,10 +353,11 @@ fn has_ended(subject: &Value, ending: &Ending) -> bool {
     let Some(ready) = condition("Ready").filter(|ready| ready["observedGeneration"] == *generation) else {
         return false;
     };
-    let stalled = condition("Stalled").is_some_and(|stalled| stalled["status"] == "True");
     match ending {
         Ending::Ready => ready["status"] == "True",
         Ending::Held(reason) => ready["status"] != "True" && ready["reason"] == reason.as_str(),
-        Ending::Any => ready["status"] == "True" || stalled,
+        Ending::ReadyOr(reasons) => {
+            ready["status"] == "True" || reasons.iter().any(|reason| ready["reason"] == reason.as_str())
+        }
     }
 }

@@ -53,8 +53,8 @@ pub enum Ending {
     Ready,
     /// Stalled or waiting for this reason, for the newest generation.
     Held(String),
-    /// Either: it has said its last word about the newest generation.
-    Any,
+    /// Ready, or held for one of these reasons.
+    ReadyOr(Vec<String>),
 }
 
 /// Something that is done at a time.

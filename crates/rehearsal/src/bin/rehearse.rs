@@ -1,13 +1,192 @@
-//! Runs the suites.
-fn main() {
-    let outcome = windlass_sim::harness::run(&windlass_rehearsal::pd::reference(1), &[], &windlass_rehearsal::operator).unwrap();
+//! Runs the suites of the rehearsal and prints what they tried and found.
+#![expect(clippy::print_stdout, reason = "a program whose output is its purpose")]
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use windlass_rehearsal::{bugs, crash, operator, pd, walk};
+use windlass_sim::{
+    harness,
+    journal::{Entry, Event},
+};
+
+/// The operator on the embedded cluster, treated badly.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    suite: Suite,
+}
+
+#[derive(Subcommand)]
+enum Suite {
+    /// Kill and freeze the operator at every call of an upgrade.
+    Crash,
+    /// Random walks: a seed decides what goes wrong.
+    Walks {
+        /// How many seeds.
+        #[arg(long, default_value_t = 2000)]
+        seeds: usize,
+        /// The first seed.
+        #[arg(long, default_value_t = 0)]
+        first: u64,
+        /// So many of them are run twice and compared.
+        #[arg(long, default_value_t = 100)]
+        twice: usize,
+    },
+    /// Plant every seeded bug and see that the suites catch it.
+    Bugs {
+        /// How many seeds each bug may take.
+        #[arg(long, default_value_t = 2000)]
+        seeds: usize,
+    },
+    /// Show everything that happens in one run.
+    Show {
+        /// A random walk of this seed; without it, the reference upgrade.
+        #[arg(long)]
+        walk: Option<u64>,
+        /// Strike the reference upgrade at this call, by killing before it.
+        #[arg(long)]
+        kill: Option<u64>,
+        /// Freeze the reference upgrade's operator at this call for so many seconds.
+        #[arg(long, num_args = 2)]
+        freeze: Option<Vec<u64>>,
+        /// The reference upgrade's seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+}
+
+fn main() -> Result<ExitCode> {
+    let filter = tracing_subscriber::EnvFilter::from_default_env();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    match Arguments::parse().suite {
+        Suite::Crash => strikes(),
+        Suite::Walks { seeds, first, twice } => Ok(walks(seeds, first, twice)),
+        Suite::Bugs { seeds } => Ok(hunt(seeds)),
+        Suite::Show { walk, kill, freeze, seed } => show(walk, kill, freeze, seed),
+    }
+}
+
+fn strikes() -> Result<ExitCode> {
+    let report = crash::everywhere(crash::SEEDS)?;
+    for failure in report.failures.iter().take(10) {
+        println!("  {failure}");
+    }
+    println!(
+        "crash: {} points tried: {} kills, {} freezes with a take-over; {} failed; {} late application calls of a frozen operator had an effect",
+        report.kills + report.freezes,
+        report.kills,
+        report.freezes,
+        report.failures.len(),
+        report.late_verbs,
+    );
+    Ok(verdict(report.failures.is_empty()))
+}
+
+fn walks(seeds: usize, first: u64, twice: usize) -> ExitCode {
+    let walked = walk::many(first, seeds, false);
+    let faults: Vec<_> = walked.iter().filter(|walked| walked.fault.is_some()).collect();
+    for walked in faults.iter().take(10) {
+        println!("  seed {}: {}", walked.seed, walked.fault.as_deref().unwrap_or_default());
+    }
+    let again = walk::many(first, twice.min(seeds), false);
+    let differ: Vec<u64> = walked.iter().zip(&again).filter(|(one, two)| one.trace != two.trace).map(|(one, _)| one.seed).collect();
+    for seed in differ.iter().take(10) {
+        println!("  seed {seed}: two runs differ");
+    }
+    println!(
+        "walks: {} seeds, {} states judged, {} members replaced, {} races outside anybody's reach; {} failed; {} run twice, {} differ",
+        walked.len(),
+        walked.iter().map(|walked| walked.checked).sum::<usize>(),
+        walked.iter().map(|walked| walked.restarts).sum::<usize>(),
+        walked.iter().map(|walked| walked.races).sum::<usize>(),
+        faults.len(),
+        again.len(),
+        differ.len(),
+    );
+    verdict(faults.is_empty() && differ.is_empty())
+}
+
+#[cfg(feature = "seeded-bugs")]
+fn hunt(seeds: usize) -> ExitCode {
+    let mut missed = 0;
+    let all = bugs::all();
+    println!("{:<26} {:>6}  caught by", "seeded bug", "runs");
+    for bug in &all {
+        let caught = bugs::hunt(*bug, seeds);
+        let name: &str = bug.into();
+        println!("{name:<26} {:>6}  {}", caught.runs, caught.by.as_deref().unwrap_or("NOT CAUGHT"));
+        missed += usize::from(caught.by.is_none());
+    }
+    println!("bugs: {} planted, {} caught, {missed} missed", all.len(), all.len() - missed);
+    verdict(missed == 0)
+}
+
+#[cfg(not(feature = "seeded-bugs"))]
+fn hunt(_: usize) -> ExitCode {
+    println!("bugs: {} known, none can be planted in this build; build with --features seeded-bugs", bugs::all().len());
+    ExitCode::from(2)
+}
+
+fn show(walk: Option<u64>, kill: Option<u64>, freeze: Option<Vec<u64>>, seed: u64) -> Result<ExitCode> {
+    use windlass_sim::faults::Strike;
+    let scenario = walk.map_or_else(|| pd::reference(seed), walk::scenario);
+    let mut strikes: Vec<(u64, Strike)> = kill.into_iter().map(|call| (call, Strike::KillBefore)).collect();
+    if let Some([call, seconds]) = freeze.as_deref() {
+        strikes.push((*call, Strike::Freeze(std::time::Duration::from_secs(*seconds))));
+    }
+    for moment in &scenario.timeline {
+        println!("{:?}: {:?}", moment.when, moment.action);
+    }
+    let outcome = harness::run(&scenario, &strikes, &operator)?;
     for entry in &outcome.journal {
-        match &entry.event {
-            windlass_sim::journal::Event::Write(c) => println!("{} {} {:?} {}/{} ", entry.at, c.user, c.verb, c.resource, c.name),
-            windlass_sim::journal::Event::Quorum(q) => println!("{} TRUTH {:?}", entry.at, q.members.iter().map(|m| format!("{}{}{} {}", m.pod, if m.leader {"*"} else {""}, if m.healthy {"+"} else {"-"}, m.version)).collect::<Vec<_>>()),
-            other => println!("{} {other:?}", entry.at),
+        if let Some(line) = line(entry) {
+            println!("{line}");
         }
     }
-    println!("{:?} settled {} {:?}", outcome.verdict, outcome.settled, outcome.elapsed);
-    println!("{}", serde_json::to_string_pretty(&outcome.subject).unwrap());
+    println!("{}", serde_json::to_string_pretty(&outcome.subject)?);
+    println!("{:?} after {:?}; fault: {:?}", outcome.verdict, outcome.elapsed, outcome.fault());
+    Ok(verdict(outcome.fault().is_none()))
+}
+
+fn line(entry: &Entry) -> Option<String> {
+    let text = match &entry.event {
+        Event::Write(change) if change.resource.starts_with("leases") => return None,
+        Event::Write(change) => {
+            let after = change.after.as_deref();
+            let at = |path: &str| after.and_then(|after| after.pointer(path)).map(ToString::to_string).unwrap_or_default();
+            let detail = match change.resource.as_str() {
+                "statefulsets.apps" => format!(
+                    "partition {} image {} current {} update {}",
+                    at("/spec/updateStrategy/rollingUpdate/partition"),
+                    at("/spec/template/spec/containers/0/image"),
+                    at("/status/currentRevision"),
+                    at("/status/updateRevision"),
+                ),
+                "quorumclusters.windlass.dev" => {
+                    format!("{} {} {} {}", at("/spec/version"), at("/status/conditions/0/message"), at("/status/upgrade/stage"), at("/status/election/id"))
+                }
+                "pods" => format!("{} {} {}", at("/spec/containers/0/image"), at("/metadata/deletionTimestamp"), at("/spec/nodeName")),
+                "events" => at("/note"),
+                _ => String::new(),
+            };
+            format!("{} {:?} {}/{} {detail}", change.user, change.verb, change.resource, change.name)
+        }
+        Event::Quorum(truth) => {
+            let member = |member: &windlass_sim::journal::MemberTruth| {
+                let mark = if member.leader { "*" } else { "" };
+                format!("{}{mark}{} {}", member.pod, if member.healthy { "+" } else { "-" }, member.version)
+            };
+            format!("== {}", truth.members.iter().map(member).collect::<Vec<_>>().join("  "))
+        }
+        Event::Verb { what, changed: false, .. } if what.contains("maintenance/status") => return None,
+        Event::Verb { user, pod, what, changed } => format!("{user} called {pod}: {what} (changed: {changed})"),
+        Event::Note(note) => format!("-- {note}"),
+    };
+    Some(format!("{} {text}", entry.at))
+}
+
+fn verdict(passed: bool) -> ExitCode {
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -162,7 +162,7 @@ fn version_of(version: &Value) -> Version {
         served: object::at(version, &["served"]) == Some(&Value::Bool(true)),
         status: object::at(version, &["subresources", "status"]).is_some(),
         scale,
-        schema: object::at(version, &["schema", "openAPIV3Schema"]).map(|schema| Arc::new(Schema::compile(schema))),
+        schema: object::at(version, &["schema", "openAPIV3Schema"]).map(Schema::compile),
         selectable: selectable
             .into_iter()
             .flatten()

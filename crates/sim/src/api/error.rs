@@ -40,7 +40,7 @@ pub(crate) enum Fault {
 #[derive(Clone, Debug)]
 pub(crate) struct FieldError {
     fault: Fault,
-    pub(crate) field: String,
+    field: String,
     value: Option<Value>,
     detail: String,
 }
@@ -80,6 +80,11 @@ impl FieldError {
         let list: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
         let detail = if list.is_empty() { String::new() } else { format!("supported values: {}", list.join(", ")) };
         Self::new(Fault::NotSupported, field, value, detail)
+    }
+
+    /// The same, with its field further down.
+    pub(crate) fn below(&self, path: &str) -> Self {
+        Self { field: format!("{path}{}", self.field), ..self.clone() }
     }
 
     /// The message without the field's name.

@@ -87,8 +87,6 @@ pub(crate) struct Store {
     resources: BTreeMap<String, Arc<Resource>>,
     newest: watch::Sender<u64>,
     watches: Vec<Open>,
-    /// Evaluates the rules in the schemas of custom resources; costly to make, so there is one.
-    pub(crate) rules: Arc<kube_cel::Validator>,
 }
 
 impl Store {
@@ -103,7 +101,6 @@ impl Store {
             resources: BUILT_IN.iter().map(|resource| (resource.id.clone(), Arc::clone(resource))).collect(),
             newest: watch::Sender::new(FIRST_REVISION),
             watches: Vec::new(),
-            rules: Arc::new(kube_cel::Validator::new()),
         }
     }
 

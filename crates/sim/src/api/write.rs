@@ -111,7 +111,7 @@ impl Store {
         } else {
             metadata::validate(&resource, &object)
         };
-        errors.extend(self.validate(&resource, version, &object, None));
+        errors.extend(Self::validate(&resource, version, &object, None));
         if !errors.is_empty() {
             return Err(error::invalid(resource.kind_named(), &name, &errors));
         }
@@ -154,15 +154,9 @@ impl Store {
     }
 
     /// What the resource's own rules say against an object whose metadata is sound.
-    fn validate(
-        &self,
-        resource: &Resource,
-        version: &Version,
-        object: &Value,
-        before: Option<&Value>,
-    ) -> Vec<FieldError> {
+    fn validate(resource: &Resource, version: &Version, object: &Value, before: Option<&Value>) -> Vec<FieldError> {
         match (&version.schema, resource.rules) {
-            (Some(schema), _) => schema.validate(&self.rules, object, before),
+            (Some(schema), _) => schema.validate(object, before),
             (None, Rules::Custom) => Vec::new(),
             (None, _) => builtin::validate(resource, object, before),
         }
@@ -205,7 +199,7 @@ impl Store {
         let mut errors = metadata::validate(&resource, &object);
         errors.extend(metadata::validate_update(&object, &before));
         if part == Part::Main || resource.rules == Rules::Custom {
-            errors.extend(self.validate(&resource, version, &object, Some(&before)));
+            errors.extend(Self::validate(&resource, version, &object, Some(&before)));
         }
         if !errors.is_empty() {
             return Err(error::invalid(resource.kind_named(), &target.name, &errors));

@@ -108,12 +108,12 @@ async fn transition_rules_compare_with_what_was() {
 async fn a_tightened_schema_lets_old_faults_stand_and_new_defaults_show() {
     let api = api_with_widgets();
     post(&api, WIDGETS, &widget("a", &json!({"size": 9})));
-    let mut patch = widget_definition()["spec"]["versions"].clone();
-    patch[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]["maximum"] = json!(5);
-    patch[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["extra"] =
+    let mut versions = widget_definition()["spec"]["versions"].clone();
+    versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]["maximum"] = json!(5);
+    versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["extra"] =
         json!({"type": "string", "default": "new"});
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com";
-    assert_eq!(merge(&api, path, &json!({"spec": {"versions": patch}})).code, 200);
+    assert_eq!(merge(&api, path, &json!({"spec": {"versions": versions}})).code, 200);
     let path = format!("{WIDGETS}/a");
     assert_eq!(get(&api, &path).body["spec"]["extra"], "new");
     assert_eq!(merge(&api, &path, &json!({"spec": {"mode": "Fast"}})).code, 200, "the size did not change");

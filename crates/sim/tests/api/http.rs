@@ -3,7 +3,7 @@
 use futures::{StreamExt, TryStreamExt};
 use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api as Objects, PostParams, WatchParams};
+use kube::api::{Api as Objects, ListParams, PostParams, WatchParams};
 use kube::discovery::{Discovery, Scope};
 use serde_json::json;
 use windlass_sim::api::{Api, Reply};
@@ -54,7 +54,7 @@ async fn a_client_can_work_over_a_socket() {
     let map: ConfigMap = serde_json::from_value(config_map("a", "1")).unwrap();
     maps.create(&PostParams::default(), &map).await.unwrap();
     assert!(stream.try_next().await.unwrap().is_some());
-    assert_eq!(maps.list(&Default::default()).await.unwrap().items.len(), 1);
+    assert_eq!(maps.list(&ListParams::default()).await.unwrap().items.len(), 1);
     assert!(journal.entries().iter().any(|entry| match &entry.event {
         Event::Write(change) => change.resource == "configmaps",
         Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => false,

@@ -65,8 +65,8 @@ async fn an_outdated_resource_version_is_a_conflict() {
         "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; \
          please apply your changes to the latest version and try again"
     );
-    let patch = json!({"metadata": {"resourceVersion": "1"}, "data": {"k": "4"}});
-    assert_eq!(merge(&api, &path, &patch).code, 409);
+    let outdated = json!({"metadata": {"resourceVersion": "1"}, "data": {"k": "4"}});
+    assert_eq!(merge(&api, &path, &outdated).code, 409);
     let unconditional = put(&api, &path, &config_map("a", "5"));
     assert_eq!((unconditional.code, &unconditional.body["data"]["k"]), (200, &json!("5")));
 }
@@ -218,6 +218,9 @@ async fn a_pods_spec_is_fixed_but_for_its_images() {
     assert_eq!(made["status"], json!({"phase": "Pending", "qosClass": "BestEffort"}));
     assert_eq!(made["spec"]["restartPolicy"], "Always");
     let path = format!("{PODS}/a");
+    post(&api, PODS, &pod("b", None));
+    let placed = merge(&api, &format!("{PODS}/b"), &json!({"spec": {"nodeName": "n"}}));
+    assert_eq!(placed.code, 422, "only a binding places a pod");
     let image = json!([{"op": "replace", "path": "/spec/containers/0/image", "value": "db:2"}]);
     assert_eq!(json_patch(&api, &path, &image).body["metadata"]["generation"], 2);
     let moved = merge(&api, &path, &json!({"spec": {"nodeName": "other"}}));

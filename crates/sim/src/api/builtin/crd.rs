@@ -91,7 +91,7 @@ fn validate_versions(definition: &Value) -> Vec<FieldError> {
                     let shown = schema.get("type").cloned().unwrap_or_default();
                     errors.push(FieldError::invalid(format!("{place}.type"), shown, "must be object at the root"));
                 }
-                errors.extend(Schema::rule_errors(schema, &place));
+                errors.extend(Schema::compile(schema).rule_errors(&place));
             }
         }
     }

@@ -82,10 +82,6 @@ fn fixed(spec: &Value, old: &Value) -> Value {
     let mut fixed = spec.clone();
     let map = object::as_map(&mut fixed);
     object::put(map, "activeDeadlineSeconds", old.get("activeDeadlineSeconds"));
-    // A real server lets only a binding do this; here a scheduler may also patch.
-    if object::text(old, &["nodeName"]).is_empty() {
-        object::put(map, "nodeName", old.get("nodeName"));
-    }
     let tolerations =
         |spec: &Value| object::at(spec, &["tolerations"]).and_then(Value::as_array).cloned().unwrap_or_default();
     let now = tolerations(spec);

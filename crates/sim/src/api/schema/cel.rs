@@ -1,20 +1,19 @@
 //! The rules in `x-kubernetes-validations`.
 
+use std::sync::LazyLock;
+
 use kube_cel::{CompiledSchema, ErrorKind, Validator};
 use serde_json::{Value, json};
 
 use super::super::error::FieldError;
 use super::{Additional, Node};
 
+/// Evaluates rules; costly to make and without state, so there is one.
+static EVALUATOR: LazyLock<Validator> = LazyLock::new(Validator::new);
+
 /// Runs the rules of a compiled schema.
-pub(super) fn check(
-    rules: &CompiledSchema,
-    root: &Node,
-    evaluator: &Validator,
-    object: &Value,
-    before: Option<&Value>,
-) -> Vec<FieldError> {
-    let Err(errors) = evaluator.validate_compiled(rules, object, before) else { return Vec::new() };
+pub(super) fn check(rules: &CompiledSchema, root: &Node, object: &Value, before: Option<&Value>) -> Vec<FieldError> {
+    let Err(errors) = EVALUATOR.validate_compiled(rules, object, before) else { return Vec::new() };
     let found = errors.into_iter().filter_map(|error| field_error(root, object, before, error));
     let mut found: Vec<FieldError> = found.collect();
     // The evaluator walks hash maps; the answer must not depend on their order.
@@ -79,9 +78,9 @@ fn find<'a>(root: &'a Node, object: &Value, before: Option<&Value>, path: &str, 
 }
 
 /// Rules that can't be compiled.
-pub(super) fn definition_errors(schema: &Value, path: &str) -> Vec<FieldError> {
+pub(super) fn definition_errors(schema: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    collect(schema, path, &mut errors);
+    collect(schema, "", &mut errors);
     errors
 }
 

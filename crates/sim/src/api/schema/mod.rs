@@ -6,6 +6,7 @@ mod pruning;
 mod validation;
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use regex::Regex;
 use serde_json::Value;
@@ -19,6 +20,8 @@ pub(crate) struct Schema {
     rules: kube_cel::CompiledSchema,
     /// Most schemas have rules only in some places, and many have none: then the evaluator need not walk the object.
     has_rules: bool,
+    /// Rules that can't be compiled.
+    faults: Vec<FieldError>,
 }
 
 /// What a list promises about its items.
@@ -77,16 +80,29 @@ struct Node {
     rules: Vec<String>,
 }
 
+/// Compiled schemas by their text. Thousands of clusters with the same definitions are run in one process, and compiling is
+/// by far the costliest step of making one.
+static COMPILED: LazyLock<Mutex<BTreeMap<String, Arc<Schema>>>> = LazyLock::new(Mutex::default);
+
 impl Schema {
-    /// Compiles an `openAPIV3Schema`. The fields that every object has are declared by the server, not by the schema.
-    pub(crate) fn compile(schema: &Value) -> Self {
-        let rules = kube_cel::compile_schema(schema);
-        Self { root: node(schema), has_rules: contains_rules(schema), rules }
+    /// Compiles an `openAPIV3Schema`, once per process. The fields that every object has are declared by the server, not by
+    /// the schema.
+    pub(crate) fn compile(schema: &Value) -> Arc<Self> {
+        let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = compiled.entry(schema.to_string()).or_insert_with(|| {
+            Arc::new(Self {
+                root: node(schema),
+                rules: kube_cel::compile_schema(schema),
+                has_rules: contains_rules(schema),
+                faults: cel::definition_errors(schema),
+            })
+        });
+        Arc::clone(made)
     }
 
-    /// The rules that can't be read, with their places; such a definition is refused.
-    pub(crate) fn rule_errors(schema: &Value, path: &str) -> Vec<FieldError> {
-        cel::definition_errors(schema, path)
+    /// The rules that can't be read, with their places below this one; such a definition is refused.
+    pub(crate) fn rule_errors(&self, path: &str) -> Vec<FieldError> {
+        self.faults.iter().map(|fault| fault.below(path)).collect()
     }
 
     /// Fills in the defaults.
@@ -100,16 +116,11 @@ impl Schema {
     }
 
     /// What is wrong with the object; `before` is what it replaces.
-    pub(crate) fn validate(
-        &self,
-        evaluator: &kube_cel::Validator,
-        object: &Value,
-        before: Option<&Value>,
-    ) -> Vec<FieldError> {
+    pub(crate) fn validate(&self, object: &Value, before: Option<&Value>) -> Vec<FieldError> {
         let mut errors = validation::check(&self.root, object, before);
         // The rules may rely on the types, so they run on sound objects only.
         if errors.is_empty() && self.has_rules {
-            errors = cel::check(&self.rules, &self.root, evaluator, object, before);
+            errors = cel::check(&self.rules, &self.root, object, before);
         }
         errors
     }
@@ -202,7 +213,7 @@ mod tests {
 
     use super::*;
 
-    fn schema() -> Schema {
+    fn schema() -> Arc<Schema> {
         Schema::compile(&json!({
             "type": "object",
             "properties": {
@@ -239,7 +250,7 @@ mod tests {
 
     fn problems(spec: &Value) -> Vec<String> {
         let object = json!({"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "a"}, "spec": spec});
-        let errors = schema().validate(&kube_cel::Validator::new(), &object, None);
+        let errors = schema().validate(&object, None);
         errors.iter().map(ToString::to_string).collect()
     }
 
