@@ -17,27 +17,32 @@ use crate::{
 /// With none yet, the member whose turn comes last: one more move, at the very end. With these two rules leadership moves once,
 /// or twice where the first victim led.
 pub fn target<'a>(want: &Want, view: &'a View, victim: &Pod) -> Result<&'a Pod, Hold> {
-    let candidates: Vec<&Pod> =
-        view.pods.iter().filter(|pod| pod.name != victim.name && pod.is_up() && may_take_over(want, view, victim, pod)).collect();
+    let healthy = |pod: &&Pod| {
+        pod.name != victim.name && pod.is_up() && view.quorum.member(&pod.name).is_some_and(Member::is_healthy)
+    };
+    let healthy: Vec<&Pod> = view.pods.iter().filter(healthy).collect();
+    let candidates: Vec<&Pod> = healthy.iter().filter(|pod| want.allow_downgrade || is_as_new(view, victim, pod)).copied().collect();
     let replaced = candidates.iter().filter(|pod| !view.is_outdated(pod)).min_by_key(|pod| (pod.ready_since, Reverse(pod.index)));
     let latest = candidates.iter().filter(|pod| view.is_outdated(pod)).min_by_key(|pod| pod.index);
-    if bug::active(Bug::OutdatedTarget) {
-        let next = candidates.iter().filter(|pod| view.is_outdated(pod)).max_by_key(|pod| pod.index);
-        return next.or(replaced).copied().ok_or_else(|| nobody(victim));
-    }
-    replaced.or(latest).copied().ok_or_else(|| nobody(victim))
+    let next = candidates.iter().filter(|pod| view.is_outdated(pod)).max_by_key(|pod| pod.index);
+    let choice = if bug::active(Bug::OutdatedTarget) { next.or(replaced) } else { replaced.or(latest) };
+    choice.copied().ok_or_else(|| nobody(victim, &healthy))
 }
 
-/// Healthy, and not older than the leader unless going back was declared (H15).
-fn may_take_over(want: &Want, view: &View, victim: &Pod, candidate: &Pod) -> bool {
+/// Going forward, leadership never goes from newer to older (H15).
+fn is_as_new(view: &View, victim: &Pod, candidate: &Pod) -> bool {
     let version = |name: &MemberName| view.quorum.member(name).and_then(|member| member.version.known());
-    let forward = match (version(&victim.name), version(&candidate.name)) {
+    match (version(&victim.name), version(&candidate.name)) {
         (Some(from), Some(to)) => to >= from,
         (None, _) | (_, None) => false,
-    };
-    view.quorum.member(&candidate.name).is_some_and(Member::is_healthy) && (forward || want.allow_downgrade)
+    }
 }
 
-fn nobody(victim: &Pod) -> Hold {
-    Hold::new(Reason::NoHandOverTarget, format!("{} leads, and no other member is healthy and at least as new", victim.name))
+fn nobody(victim: &Pod, healthy: &[&Pod]) -> Hold {
+    let name = &victim.name;
+    if healthy.is_empty() {
+        return Hold::new(Reason::NoHandOverTarget, format!("{name} leads, and no other member is healthy"));
+    }
+    let message = format!("{name} leads and is newer than all other members: handing over would be a downgrade");
+    Hold::new(Reason::DowngradeNotAllowed, message)
 }

@@ -180,7 +180,7 @@ fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32
     if is_revert(want, record) {
         return revert(want, view, record, partition);
     }
-    if want.target != record.target && !record.reverting && (!anything_replaced(view) || bug::active(Bug::RetargetHalfWay)) {
+    if want.target != record.target && !record.reverting && (!anything_replaced(view, record) || bug::active(Bug::RetargetHalfWay)) {
         return retarget(want, view, slot, partition, now);
     }
     // A target that changed when members are replaced already waits its turn: holding everything again would bring a replaced
@@ -205,17 +205,22 @@ fn is_revert(want: &Want, record: &Record) -> bool {
     want.target == record.from && want.target != record.target && !record.reverting
 }
 
-/// Whether any pod has begun to change for the upgrade that is under way.
-fn anything_replaced(view: &View) -> bool {
-    view.workload.current_revision != view.workload.update_revision && (view.updated().next().is_some() || view.permitted().is_some())
-        || view.pods.iter().any(|pod| pod.terminating)
+/// Whether any pod has begun to change for the upgrade that is under way. Until the template was seen, none can have.
+fn anything_replaced(view: &View, record: &Record) -> bool {
+    record.template_seen
+        && (view.updated().next().is_some() || view.permitted().is_some() || view.pods.iter().any(|pod| pod.terminating))
 }
 
 /// Back to where an unfinished upgrade came from: the old template, everything held, and the replaced members are outdated.
 fn revert(want: &Want, view: &View, record: &mut Record, partition: u32) -> Decision {
-    let newest_led = record.highest_led.clone();
-    if let Some(led) = newest_led
-        && led > record.from.version
+    // Whoever leads now counts, so it must be known.
+    if !want.allow_downgrade
+        && let Err(hold) = gate::members_known(view).and_then(|()| gate::leader_known(view))
+    {
+        return wait_or_halt(hold);
+    }
+    if let Some(led) = &record.highest_led
+        && *led > record.from.version
         && !want.allow_downgrade
     {
         let message = format!("a member of version {led} has led, so going back to {} is a downgrade", record.from.version);
@@ -320,7 +325,7 @@ fn overdue_halt(record: &Record, hold: &Hold) -> Decision {
 fn hand_over(want: &Want, view: &View, record: &mut Record, victim: &Pod, now: Timestamp) -> Option<Decision> {
     let to = match handover::target(want, view, victim) {
         Ok(to) => to.name.clone(),
-        Err(hold) => return Some(wait(hold, SOON)),
+        Err(hold) => return Some(wait_or_halt(hold)),
     };
     let asked = record.stage.as_ref().is_some_and(|stage| stage.kind == StageKind::HandOver && stage.pod == victim.name);
     if asked && bug::active(Bug::HandOverNotVerified) {
@@ -339,6 +344,10 @@ fn hand_over(want: &Want, view: &View, record: &mut Record, victim: &Pod, now: T
     stage.attempts = stage.attempts.saturating_add(1);
     record.stage = Some(stage);
     record.hand_overs = record.hand_overs.saturating_add(1);
+    // From here on it may lead, whether or not we ever see it do so.
+    if let Some(version) = view.quorum.member(&to).and_then(|member| member.version.known()) {
+        record.note_leader(version);
+    }
     Some(Decision::Act(Step::HandOver { from: victim.name.clone(), to }))
 }
 

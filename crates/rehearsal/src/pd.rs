@@ -60,6 +60,7 @@ pub fn reference(seed: u64) -> Scenario {
         timeline: vec![],
         subject: subject(),
         ending: Ending::Ready,
+        max_leader_moves: Some(2),
         limit: Duration::from_mins(40),
     }
 }

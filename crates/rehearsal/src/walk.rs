@@ -7,7 +7,7 @@ use serde_json::json;
 use windlass_sim::{
     harness::{self, Outcome},
     rng::Rng,
-    scenario::{Action, Ending, Moment, Scenario, When},
+    scenario::{Action, Ending, Moment, Scenario, Subject, When},
     world::BadAnswer,
 };
 
@@ -36,15 +36,18 @@ pub fn scenario(seed: u64) -> Scenario {
         }
     }
     let faults = !walk.rng.one_in(3);
+    let undisturbed = !faults && walk.timeline.iter().all(|moment| matches!(moment.action, Action::Patch { .. }));
     Scenario {
         seed,
         objects,
         operators,
         faults,
-        timeline: walk.timeline,
+        timeline: walk.timeline.clone(),
         subject: pd::subject(),
         // Both are right where nobody allowed it; the checker knows whether somebody did.
         ending: Ending::ReadyOr(vec!["DowngradeNotAllowed".into(), "NoSpareMember".into()]),
+        // Two are enough for one upgrade that nothing disturbs.
+        max_leader_moves: (undisturbed && walk.timeline.len() <= 1).then_some(2),
         limit: Duration::from_hours(1),
     }
 }
@@ -61,7 +64,25 @@ struct Walk {
 }
 
 impl Walk {
+    /// The controllers stand still, a permit is given, and then something changes: the permit must be taken back before they move.
+    fn trap(&mut self) {
+        let permits = self.timeline.iter().filter(|moment| matches!(moment.when, When::Permitted(_))).count();
+        let place = pd::pod(u32::try_from(self.rng.below(u64::from(self.members))).unwrap_or(0));
+        let sting = match self.rng.below(4) {
+            0 => Action::Crash(place),
+            1 => pd::spec(json!({"paused": true})),
+            _ => Action::Elect(place),
+        };
+        let hand_over = self.rng.between(Duration::from_millis(1), Duration::from_secs(9));
+        self.timeline.push(pd::after(hand_over, Action::FreezeControllers(Duration::from_mins(2))));
+        self.timeline.push(Moment { when: When::Permitted(permits + 1), action: sting });
+        self.mends.push(pd::spec(json!({"paused": false})));
+    }
+
     fn step(&mut self) {
+        if self.rng.one_in(12) {
+            return self.trap();
+        }
         let when = match self.rng.below(6) {
             0 => When::Replaced(1 + usize::try_from(self.rng.below(u64::from(self.members))).unwrap_or(0)),
             1 | 2 => When::Permitted(1 + usize::try_from(self.rng.below(u64::from(self.members))).unwrap_or(0)),
@@ -76,7 +97,11 @@ impl Walk {
             2 | 3 => (pd::spec(json!({"version": VERSIONS[self.from]})), None),
             4 => (pd::spec(json!({"version": VERSIONS[self.to]})), None),
             5 => (pd::spec(json!({"paused": true})), Some(pd::spec(json!({"paused": false})))),
-            6 | 7 => (Action::Crash(place), None),
+            6 => (Action::Crash(place), None),
+            7 => {
+                let target = Subject { resource: "pods".into(), namespace: place.namespace, name: place.pod };
+                (Action::Delete(target), None)
+            }
             8 => (Action::Hang(place, short), None),
             9 => {
                 let how = [BadAnswer::Garbage, BadAnswer::Status500, BadAnswer::Nothing, BadAnswer::Refused, BadAnswer::Empty];

@@ -163,8 +163,12 @@ async fn play(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program)
     };
     world.abort();
     let journal = std::mem::take(&mut *cluster.journal.entries());
+    let mut verdict = invariants::judge(&journal, is_ours);
+    if let Some(allowed) = scenario.max_leader_moves.filter(|allowed| verdict.leader_moves > *allowed) {
+        verdict.violations.push(format!("leadership moved {} times, {allowed} are enough", verdict.leader_moves));
+    }
     Outcome {
-        verdict: invariants::judge(&journal, is_ours),
+        verdict,
         settled,
         subject: get(&cluster, &scenario.subject).unwrap_or_default(),
         elapsed: cluster.clock.elapsed(),

@@ -24,6 +24,9 @@ pub const EVIDENCE: Duration = Duration::from_secs(8);
 /// How long an operator has to take a permit back.
 pub const REACTION: Duration = Duration::from_secs(10);
 
+/// Who drains nodes, by evicting pods.
+const DRAIN: &str = "kubectl-drain";
+
 /// What was found.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
@@ -95,7 +98,7 @@ struct Set {
 #[derive(Default)]
 struct Pod {
     object: Value,
-    /// Deleted by somebody who is neither us nor a controller, and when.
+    /// When a drain evicted it. A pod that somebody deletes by hand is no budget's business.
     evicted: Option<Timestamp>,
 }
 
@@ -257,7 +260,7 @@ impl Judge<'_> {
         }
         if change.user == "statefulset-controller" {
             self.controller_deletes(at, &name, change);
-        } else if change.user != "kubelet" {
+        } else if change.user == DRAIN {
             pod.evicted = Some(at);
         }
     }
@@ -365,8 +368,8 @@ impl Judge<'_> {
             let last = set.wanted.pop();
             set.wanted.clear();
             set.wanted.extend(last.filter(|last| *last != plain(&truth.members[0].version)));
-            let leader = truth.members.iter().find(|member| member.leader);
-            set.led = leader.map(|leader| (plain(&leader.version), at)).into_iter().collect();
+            let leader = truth.members.iter().find(|member| member.leader).map(|leader| plain(&leader.version));
+            set.led.retain(|version, _| Some(version) == leader.as_ref());
         }
         set.truths.push((at, truth.clone()));
         for violation in violations {

@@ -30,6 +30,9 @@ pub struct Scenario {
     /// How it must come to rest.
     #[serde(default)]
     pub ending: Ending,
+    /// How often leadership may move, where that is known beforehand.
+    #[serde(default)]
+    pub max_leader_moves: Option<usize>,
     /// Cluster time after the end of the timeline in which that must happen.
     pub limit: Duration,
 }

@@ -1,0 +1,12 @@
+//! One file per concern.
+
+mod deadlines;
+mod detours;
+mod gates;
+mod holds;
+mod manifest;
+mod pauses;
+mod permits;
+mod properties;
+mod reasons;
+mod walks;

@@ -1,0 +1,6 @@
+//! Decisions from the outside: what `rollout::plan` answers to what was seen.
+
+#[cfg(test)]
+mod decisions;
+#[cfg(test)]
+mod support;

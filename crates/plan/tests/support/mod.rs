@@ -1,0 +1,212 @@
+//! Builders of what is wanted and what was seen: a quorum named `pd` that goes from 8.5.0 to 8.5.1 unless told otherwise.
+
+pub mod arbitrary;
+pub mod world;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use windlass_plan::{
+    Decision, Fact, Hold, Member, MemberName, Plan, Pod, Quorum, Reason, Record, Step, Version, View, Want, Workload,
+    rollout,
+    stage::{Stage, StageKind},
+    want::{Deadlines, Target},
+    workload::{Evictions, Revision, Strategy},
+};
+
+/// What runs.
+pub const OLD: &str = "8.5.0";
+/// What is wanted.
+pub const NEW: &str = "8.5.1";
+/// What is wanted after that.
+pub const NEWER: &str = "8.5.2";
+
+/// How far everybody's log is applied.
+pub const POSITION: u64 = 10_000;
+
+pub fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+/// When tests that need one moment take place.
+pub fn noon() -> Timestamp {
+    at(43_200)
+}
+
+pub fn name(index: u32) -> MemberName {
+    MemberName::new(format!("pd-{index}"))
+}
+
+pub fn version(text: &str) -> Version {
+    text.parse().unwrap()
+}
+
+pub fn image(version: &str) -> String {
+    format!("pd:v{version}")
+}
+
+pub fn revision(version: &str) -> Revision {
+    Revision::new(version)
+}
+
+pub fn target(to: &str) -> Target {
+    Target { version: version(to), image: image(to) }
+}
+
+/// A wish, with limits that differ from each other so that a mix-up shows.
+pub fn want(to: &str) -> Want {
+    Want {
+        target: target(to),
+        paused: false,
+        allow_downgrade: false,
+        accept_downtime: false,
+        deadlines: Deadlines {
+            step_down: Duration::from_secs(30),
+            ready: Duration::from_secs(300),
+            health: Duration::from_secs(120),
+            sync: Duration::from_secs(90),
+        },
+        max_lag: 100,
+    }
+}
+
+pub fn pod(index: u32, made_from: &str) -> Pod {
+    let ready_since = Some(at(i64::from(index)));
+    Pod { name: name(index), index, revision: revision(made_from), ready_since, terminating: false, trouble: None }
+}
+
+pub fn member(runs: &str) -> Member {
+    Member {
+        healthy: Fact::Known(true),
+        version: Fact::Known(version(runs)),
+        position: Fact::Known(Some(POSITION)),
+        priority: 0,
+    }
+}
+
+/// Nothing is under way, and everybody is well and on [`OLD`].
+pub fn rest(members: u32, leader: u32) -> View {
+    View {
+        workload: Workload {
+            name: "pd".into(),
+            first_ordinal: 0,
+            replicas: members,
+            strategy: Strategy::RollingUpdate { partition: 0 },
+            image: image(OLD),
+            observed: true,
+            current_revision: revision(OLD),
+            update_revision: revision(OLD),
+        },
+        pods: (0..members).map(|index| pod(index, OLD)).collect(),
+        quorum: Quorum {
+            members: Fact::Known((0..members).map(|index| (name(index), member(OLD))).collect()),
+            leader: Fact::Known(name(leader)),
+        },
+        evictions: Evictions::Open,
+        record: None,
+        resumed: false,
+    }
+}
+
+/// On the way from [`OLD`] to [`NEW`]: the highest `replaced` members are done, the next one is not permitted yet.
+pub fn half_way(members: u32, leader: u32, replaced: u32) -> View {
+    let mut view = rest(members, leader);
+    let partition = members - replaced;
+    view.workload.image = image(NEW);
+    view.workload.update_revision = revision(NEW);
+    view.workload.strategy = Strategy::RollingUpdate { partition };
+    for index in partition..members {
+        let up_since = noon() - Duration::from_secs(u64::from(1000 * (index + 1)));
+        let done = Pod { ready_since: Some(up_since), ..pod(index, NEW) };
+        *pod_mut(&mut view, index) = done;
+        member_mut(&mut view, index).version = Fact::Known(version(NEW));
+    }
+    let mut record = Record::begin(target(OLD), target(NEW), partition, partition + 1, at(0));
+    record.template_seen = true;
+    view.record = Some(record);
+    view.evictions = Evictions::HeldByUs;
+    view
+}
+
+/// [`half_way`], and Kubernetes may replace the next member since [`noon`].
+pub fn permitted(members: u32, leader: u32, replaced: u32) -> View {
+    let mut view = half_way(members, leader, replaced);
+    let next = members - replaced - 1;
+    view.workload.strategy = Strategy::RollingUpdate { partition: next };
+    let record = record_mut(&mut view);
+    record.move_partition(next + 1, next);
+    record.stage = Some(stage(StageKind::Replace, next));
+    view
+}
+
+/// A stage that began at [`noon`].
+pub fn stage(kind: StageKind, index: u32) -> Stage {
+    Stage { kind, pod: name(index), since: noon(), attempts: 0 }
+}
+
+pub fn pod_mut(view: &mut View, index: u32) -> &mut Pod {
+    view.pods.iter_mut().find(|pod| pod.index == index).expect("the pod exists")
+}
+
+pub fn member_mut(view: &mut View, index: u32) -> &mut Member {
+    match &mut view.quorum.members {
+        Fact::Known(members) => members.get_mut(&name(index)).expect("the member exists"),
+        Fact::Unknown(why) => panic!("the members are not known: {why}"),
+    }
+}
+
+pub fn record_mut(view: &mut View) -> &mut Record {
+    view.record.as_mut().expect("an upgrade is under way")
+}
+
+pub fn remove_pod(view: &mut View, index: u32) {
+    view.pods.retain(|pod| pod.index != index);
+}
+
+pub fn unknown<T>() -> Fact<T> {
+    Fact::Unknown("timed out".into())
+}
+
+pub fn partition(view: &View) -> Option<u32> {
+    match view.workload.strategy {
+        Strategy::RollingUpdate { partition } => Some(partition),
+        Strategy::OnDelete => None,
+    }
+}
+
+/// The plan at [`noon`].
+pub fn plan(want: &Want, view: &View) -> Plan {
+    rollout::plan(want, view, noon())
+}
+
+/// The decision at [`noon`].
+pub fn decide(want: &Want, view: &View) -> Decision {
+    plan(want, view).decision
+}
+
+/// What kind of answer it is, and why: what most tests compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Act(&'static str),
+    Wait(Reason),
+    Halt(Reason),
+    Done,
+}
+
+pub fn answer(decision: &Decision) -> Answer {
+    match decision {
+        Decision::Act(step) => Answer::Act(step.name()),
+        Decision::Wait { on, .. } => Answer::Wait(on.reason),
+        Decision::Halt { on } => Answer::Halt(on.reason),
+        Decision::Done => Answer::Done,
+    }
+}
+
+/// The hold of a decision that is one.
+pub fn hold(decision: &Decision) -> &Hold {
+    match decision {
+        Decision::Wait { on, .. } | Decision::Halt { on } => on,
+        Decision::Act(Step::TakeBack { because, .. }) => because,
+        Decision::Act(_) | Decision::Done => panic!("{decision:?} holds nothing"),
+    }
+}
