@@ -9,6 +9,7 @@ use kube::{
 };
 use serde_json::json;
 use windlass_api::{QuorumCluster, quorum_cluster::DeletionPolicy, status::Adopted};
+use windlass_plan::View;
 
 use crate::{
     error::Error,
@@ -51,12 +52,13 @@ pub async fn finalize(actor: Actor<'_>, resource: &QuorumCluster, observed: &Obs
 fn parting_patch(resource: &QuorumCluster, observed: &Observed) -> Option<Vec<serde_json::Value>> {
     let set = observed.set.as_ref()?;
     let adopted = resource.status.as_ref().and_then(|status| status.adopted.clone())?;
-    let validated = validate::validate(resource, observed).ok();
-    if let Some(permitted) = validated.as_ref().and_then(|validated| validated.view.permitted()) {
+    // Not validated: a spec that can't be read must not keep a permit standing.
+    let seen = validate::seen(resource, observed);
+    if let Some(permitted) = seen.as_ref().and_then(View::permitted) {
         return Some(partition_patch(set, permitted.index.saturating_add(1)));
     }
     let restore = match resource.spec.deletion_policy {
-        DeletionPolicy::Restore => validated.is_some_and(|validated| validated.view.is_uniform()),
+        DeletionPolicy::Restore => seen.is_some_and(|view| view.is_uniform()),
         DeletionPolicy::Retain => false,
     };
     restore.then(|| restoring_patch(&adopted))

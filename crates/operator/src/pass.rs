@@ -5,9 +5,10 @@ use std::time::Duration;
 use kube::ResourceExt;
 use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
-    Decision, Hold, Plan, Reason, Step,
+    Decision, Hold, Plan, Reason, Step, View,
     fence::{self, Claim},
     rollout,
+    workload::Strategy,
 };
 
 use crate::{
@@ -73,9 +74,29 @@ async fn look(actor: Actor<'_>, key: &Key) -> Result<Next, Error> {
         return Ok(Next::After(context.settings.idle_recheck));
     }
     match validate::validate(&resource, &observed) {
-        Err(hold) => hold_back(actor, &resource, &hold).await,
-        Ok(validated) => carry_on(actor, &resource, &observed, &validated).await,
+        Ok(Validated { want, view, container }) => {
+            let plan = rollout::plan(&want, &view, context.clock.now());
+            carry_on(actor, &resource, &observed, &view, container, &plan).await
+        }
+        Err(hold) => match take_back(&resource, &observed, &hold) {
+            // Taking back needs no container.
+            Some((view, plan)) => carry_on(actor, &resource, &observed, &view, 0, &plan).await,
+            None => hold_back(actor, &resource, &hold).await,
+        },
     }
+}
+
+/// A permit that stands is not left standing because something can't be read: nobody would mind it (H9).
+fn take_back(resource: &QuorumCluster, observed: &Observed, hold: &Hold) -> Option<(View, Plan)> {
+    let view = validate::seen(resource, observed)?;
+    let mut record = view.record.clone()?;
+    let Strategy::RollingUpdate { partition } = view.workload.strategy else { return None };
+    let pod = view.permitted().filter(|_| record.accounts_for(partition))?;
+    let above = pod.index.saturating_add(1);
+    let step = Step::TakeBack { pod: pod.name.clone(), partition: above, because: hold.clone() };
+    record.move_partition(partition, above);
+    record.stage = None;
+    Some((view, Plan { decision: Decision::Act(step), record: Some(record) }))
 }
 
 fn seen_own_writes(actor: Actor<'_>, kind: &str, name: &str, resource_version: Option<&str>) -> bool {
@@ -121,25 +142,31 @@ async fn hold_back(actor: Actor<'_>, resource: &QuorumCluster, hold: &Hold) -> R
     actor.context.metrics.hold(hold.reason);
     let before = resource.status.clone().unwrap_or_default();
     let status = report::held(&before, resource, hold, actor.context.clock.now());
-    tell_if_new(actor, resource, hold).await;
+    // Told once it is written: a write that fails is tried again, and would be told again.
     report::write(actor, resource, status).await?;
+    tell_if_new(actor, resource, hold).await;
     Ok(Next::After(actor.context.settings.idle_recheck))
 }
 
-async fn carry_on(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed, validated: &Validated) -> Result<Next, Error> {
+async fn carry_on(
+    actor: Actor<'_>,
+    resource: &QuorumCluster,
+    observed: &Observed,
+    view: &View,
+    container: usize,
+    plan: &Plan,
+) -> Result<Next, Error> {
     let (context, now) = (actor.context, actor.context.clock.now());
-    let Validated { want, view, container } = validated;
-    let plan = rollout::plan(want, view, now);
     if matches!(plan.decision, Decision::Act(_)) && !finalize::is_guarded(resource) {
         finalize::guard(actor, resource).await?;
         return Ok(Next::After(Duration::ZERO));
     }
     let before = resource.status.clone().unwrap_or_default();
-    let status = report::planned(&before, resource, view, observed, &plan, now);
+    let status = report::planned(&before, resource, view, observed, plan, now);
     // The record is written before the act: a successor finds what was about to happen.
     let recorded = report::write(actor, resource, status).await?;
     match &plan.decision {
-        Decision::Act(step) => act(actor, &recorded, observed, *container, step).await,
+        Decision::Act(step) => act(actor, &recorded, observed, container, step).await,
         Decision::Wait { on, recheck } => {
             context.metrics.hold(on.reason);
             tell_if_new(actor, resource, on).await;
@@ -151,7 +178,7 @@ async fn carry_on(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observe
             Ok(Next::After(context.settings.idle_recheck.min(Duration::from_secs(5))))
         }
         Decision::Done => {
-            tell_done(actor, resource, &plan).await;
+            tell_done(actor, resource, plan).await;
             Ok(Next::After(context.settings.idle_recheck))
         }
     }
@@ -186,9 +213,9 @@ fn ready_reason(resource: &QuorumCluster) -> Option<&str> {
     conditions.iter().find(|condition| condition.type_ == "Ready").map(|condition| condition.reason.as_str())
 }
 
-/// An event when what is waited for changes, not at every look.
+/// An event when what is waited for changes, not at every look, and not for what is over in a moment.
 async fn tell_if_new(actor: Actor<'_>, resource: &QuorumCluster, hold: &Hold) {
-    if ready_reason(resource) != Some(hold.reason.name()) {
+    if ready_reason(resource) != Some(hold.reason.name()) && !hold.reason.is_momentary() {
         let warning = hold.reason.needs_a_person();
         tell(actor, resource, Telling { warning, reason: hold.reason.name(), action: "Wait", note: hold.to_string() }).await;
     }

@@ -34,18 +34,30 @@ pub fn validate(resource: &QuorumCluster, observed: &Observed) -> Result<Validat
         return Err(Hold::new(Reason::WorkloadDeleting, format!("StatefulSet {name} is being deleted")));
     }
     let (container, image) = container(resource, set)?;
-    let workload = workload(set, image)?;
-    if workload.replicas == 0 {
+    let view = view(resource, observed, set, image)?;
+    if view.workload.replicas == 0 {
         return Err(Hold::new(Reason::NoReplicas, format!("StatefulSet {name} is scaled to 0")));
     }
-    let want = translate::want(&resource.spec, &workload.image)?;
+    let want = translate::want(&resource.spec, &view.workload.image)?;
+    Ok(Validated { want, view, container })
+}
+
+/// What was seen, whatever is wrong with what is wanted: enough to take a permit back and to let go, not to go on.
+pub fn seen(resource: &QuorumCluster, observed: &Observed) -> Option<View> {
+    alone(resource, &observed.siblings).ok()?;
+    let set = observed.set.as_ref().filter(|set| set.metadata.deletion_timestamp.is_none())?;
+    let image = container(resource, set).map(|(_, image)| image).unwrap_or_default();
+    view(resource, observed, set, image).ok()
+}
+
+fn view(resource: &QuorumCluster, observed: &Observed, set: &StatefulSet, image: String) -> Result<View, Hold> {
+    let workload = workload(set, image)?;
     let status = resource.status.clone().unwrap_or_default();
     let record = status.upgrade.as_ref().map(translate::record).transpose()?;
     let resumed = resource.spec.requests.resume.is_some() && resource.spec.requests.resume != status.requests.resume;
     let pods = pods(&workload, &observed.pods);
     let evictions = evictions(set, &observed.budgets);
-    let view = View { workload, pods, quorum: observed.quorum.clone(), evictions, record, resumed };
-    Ok(Validated { want, view, container })
+    Ok(View { workload, pods, quorum: observed.quorum.clone(), evictions, record, resumed })
 }
 
 /// Two resources on one StatefulSet: the older one has it (H40).

@@ -107,6 +107,14 @@ impl Reason {
         }
     }
 
+    /// True for what passes by itself within moments and would only be noise among the events.
+    pub fn is_momentary(self) -> bool {
+        matches!(
+            self,
+            Self::ControllerBehind | Self::AwaitingReplacement | Self::AwaitingConclusion | Self::AwaitingHandOver | Self::StaleView | Self::TakingOver
+        )
+    }
+
     /// True where nothing gets better by itself: the resource is Stalled until a person does something.
     pub fn needs_a_person(self) -> bool {
         match self {

@@ -92,6 +92,13 @@ fn mind_permit(want: &Want, view: &View, record: &mut Record, now: Timestamp) ->
         if !gate::evictions_held(view) {
             return Err(Hold::new(Reason::QuorumAtRisk, "nothing keeps a drain from taking a second member down"));
         }
+        if view.workload.image != record.target.image {
+            return Err(template_changed(view, record));
+        }
+        if view.outdated().filter(|pod| pod.index >= partition).nth(1).is_some() && !bug::active(Bug::PartitionTooLow) {
+            // After the first one Kubernetes would go on by itself, on readiness alone.
+            return Err(Hold::new(Reason::QuorumAtRisk, format!("partition {partition} permits more members than {}", pod.name)));
+        }
         if is_revert(want, record) {
             return Err(Hold::new(Reason::Paused, format!("{} is wanted again", want.target)));
         }
@@ -121,6 +128,11 @@ fn unusable_strategy(record: Option<&Record>) -> Hold {
         // H7: partition on a set that was OnDelete brings pods back on the first template it ever had.
         None => Hold::new(Reason::UnsupportedStrategy, "the StatefulSet's update strategy is OnDelete, and this order needs RollingUpdate"),
     }
+}
+
+fn template_changed(view: &View, record: &Record) -> Hold {
+    let message = format!("somebody set the image to {}; this upgrade had set it to {}", view.workload.image, record.target.image);
+    Hold::new(Reason::TemplateChanged, message)
 }
 
 /// No upgrade is under way: is one wanted?
@@ -169,7 +181,7 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
     let target = Target { version: want.target.version.clone(), image: view.workload.image.clone() };
     let mut resumed = Record::begin(target.clone(), target, partition, partition, now);
     resumed.template_seen = true;
-    let decision = roll(want, view, &mut resumed, partition, now);
+    let decision = mind_permit(want, view, &mut resumed, now).unwrap_or_else(|| roll(want, view, &mut resumed, partition, now));
     *record = Some(resumed);
     decision
 }
@@ -180,6 +192,9 @@ fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32
     if is_revert(want, record) {
         return revert(want, view, record, partition);
     }
+    if let Err(hold) = correct_version(want, record) {
+        return halt(hold);
+    }
     if want.target != record.target && !record.reverting && (!anything_replaced(view, record) || bug::active(Bug::RetargetHalfWay)) {
         return retarget(want, view, slot, partition, now);
     }
@@ -187,8 +202,7 @@ fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32
     // member that is evicted back on the old version (H10).
     if view.workload.image != record.target.image {
         if record.template_seen {
-            let message = format!("somebody set the image to {}; this upgrade had set it to {}", view.workload.image, record.target.image);
-            return halt(Hold::new(Reason::TemplateChanged, message));
+            return halt(template_changed(view, record));
         }
         return write_template(record, view.workload.replicas);
     }
@@ -200,6 +214,19 @@ fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32
     decision
 }
 
+/// The same image under another version is no new target: a person corrected what the image contains.
+fn correct_version(want: &Want, record: &mut Record) -> Result<(), Hold> {
+    if record.reverting || want.target.image != record.target.image || want.target.version == record.target.version {
+        return Ok(());
+    }
+    if record.from == record.target {
+        record.from = want.target.clone();
+    }
+    going_back(want, &want.target, &record.from)?;
+    record.target = want.target.clone();
+    Ok(())
+}
+
 /// Whether a person wants to go back to where the unfinished upgrade came from. A revert itself is finished first.
 fn is_revert(want: &Want, record: &Record) -> bool {
     want.target == record.from && want.target != record.target && !record.reverting
@@ -208,7 +235,7 @@ fn is_revert(want: &Want, record: &Record) -> bool {
 /// Whether any pod has begun to change for the upgrade that is under way. Until the template was seen, none can have.
 fn anything_replaced(view: &View, record: &Record) -> bool {
     record.template_seen
-        && (view.updated().next().is_some() || view.permitted().is_some() || view.pods.iter().any(|pod| pod.terminating))
+        && (view.updated().next().is_some() || view.permitted().is_some() || gate::pods_present(view).is_err())
 }
 
 /// Back to where an unfinished upgrade came from: the old template, everything held, and the replaced members are outdated.
@@ -268,7 +295,7 @@ fn roll(want: &Want, view: &View, record: &mut Record, partition: u32, now: Time
     let version = record.target.version.clone();
     record.completed = view.updated().filter(|pod| gate::settled(want, view, &version, pod).is_ok()).map(|pod| pod.name.clone()).collect();
 
-    if let Some(decision) = await_replaced(want, view, record, now) {
+    if let Some(decision) = await_hand_over(want, view, record, now).or_else(|| await_replaced(want, view, record, now)) {
         return decision;
     }
     let Some(victim) = view.outdated().next_back() else {
@@ -294,6 +321,16 @@ fn roll(want: &Want, view: &View, record: &mut Record, partition: u32, now: Time
     Decision::Act(Step::Permit { pod: victim.name.clone(), partition: to })
 }
 
+/// While leadership is on its way nobody knows who leads; that is what was asked for, and its own clock runs.
+fn await_hand_over(want: &Want, view: &View, record: &Record, now: Timestamp) -> Option<Decision> {
+    let stage = record.stage.as_ref().filter(|stage| stage.kind == StageKind::HandOver)?;
+    let why = view.quorum.leader.why()?;
+    if stage.is_overdue(&want.deadlines, now) || bug::active(Bug::LeaderUnknownIgnored) {
+        return None;
+    }
+    Some(wait(Hold::new(Reason::AwaitingHandOver, format!("leadership was asked to leave {}: {why}", stage.pod)), WATCHFUL))
+}
+
 /// Waits for replaced members, each stage within its own deadline (C2, D4).
 fn await_replaced(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
     if bug::active(Bug::PreviousNotAwaited) {
@@ -307,6 +344,10 @@ fn await_replaced(want: &Want, view: &View, record: &mut Record, now: Timestamp)
     }
     let (pod, lacking) =
         view.updated().find_map(|pod| gate::settled(want, view, &version, pod).err().map(|lacking| (pod, lacking)))?;
+    if lacking.stage == StageKind::Sync && gate::leader_known(view).is_err() {
+        // Nobody can be behind a leader that is not known. The gates say so, and no clock changes.
+        return None;
+    }
     let stage = record.enter(lacking.stage, &pod.name, now);
     if stage.is_overdue(&want.deadlines, now) {
         return Some(overdue_halt(record, &lacking.hold));
@@ -388,7 +429,7 @@ fn release_if_idle(decision: Decision, view: &View) -> Decision {
 
 /// A member that is alone has nobody to hand over to; only `acceptDowntime` comes this far (H14).
 fn alone(view: &View) -> bool {
-    view.workload.replicas == 1
+    view.quorum.size() == 1
 }
 
 fn versions(view: &View) -> Result<Vec<crate::Version>, Hold> {

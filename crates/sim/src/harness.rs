@@ -219,7 +219,7 @@ async fn up(cluster: &Cluster) {
 
 async fn wait(cluster: &Cluster, moment: &Moment) {
     let many = |needed: usize, counts: fn(&Entry) -> bool| async move {
-        for _ in 0..3000 {
+        for _ in 0..600 {
             if cluster.journal.entries().iter().filter(|entry| counts(entry)).count() >= needed {
                 return;
             }
@@ -314,7 +314,8 @@ fn path(api: &Api, target: &Subject) -> String {
     format!("{root}/namespaces/{}/{plural}/{}", target.namespace, target.name)
 }
 
-fn patch_value(api: &Api, target: &Subject, patch: &Value) -> Result<(), String> {
+/// A person's merge patch of an object.
+pub fn patch_value(api: &Api, target: &Subject, patch: &Value) -> Result<(), String> {
     let request = Request::patch(path(api, target)).header("content-type", "application/merge-patch+json");
     let request = request.body(Bytes::from(patch.to_string())).map_err(|error| error.to_string())?;
     match api.handle("user", request, None) {

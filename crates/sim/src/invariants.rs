@@ -126,6 +126,10 @@ impl Judge<'_> {
             self.fenced(at, change);
         }
         match change.resource.as_str() {
+            "statefulsets.apps" | "pods" | "quorumclusters.windlass.dev" => self.verdict.checked += 1,
+            _ => {}
+        }
+        match change.resource.as_str() {
             "statefulsets.apps" => {
                 let before = change.before.as_deref().cloned().unwrap_or_default();
                 let after = if change.verb == Verb::Delete {

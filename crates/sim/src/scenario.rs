@@ -74,9 +74,9 @@ pub struct Moment {
 pub enum When {
     /// So long after the moment before.
     After(Duration),
-    /// When Kubernetes has replaced so many pods because of us in total; at the latest after ten minutes.
+    /// When Kubernetes has replaced so many pods because of us in total; at the latest after two minutes.
     Replaced(usize),
-    /// When somebody has lowered the partition so often in total; at the latest after ten minutes.
+    /// When somebody has lowered the partition so often in total; at the latest after two minutes.
     Permitted(usize),
 }
 

@@ -1,1 +1,172 @@
+//! Every stage has a limit of its own, counted from its own start (D4).
 
+use std::time::Duration;
+
+use rstest::rstest;
+use windlass_plan::{
+    Decision, Fact, Reason, Step, View, rollout,
+    stage::{Stage, StageKind},
+    want::Deadlines,
+    workload::Evictions,
+};
+
+use crate::support::{
+    Answer, NEW, answer, half_way, hold, member_mut, name, noon, pod_mut, record_mut, remove_pod, stage, unknown, version,
+    want, world::World,
+};
+
+use Answer::{Act, Halt, Wait};
+
+const TICK: Duration = Duration::from_nanos(1);
+
+/// Evictions of our own are let through while a person is waited for, which is tested elsewhere.
+fn theirs() -> Evictions {
+    Evictions::HeldBy("pd-pdb".into())
+}
+
+/// `pd-2` of three was replaced and lacks what this stage waits for, since noon.
+fn lacking(kind: StageKind, what: fn(&mut View)) -> View {
+    let mut view = half_way(3, 0, 1);
+    what(&mut view);
+    view.evictions = theirs();
+    record_mut(&mut view).stage = Some(stage(kind, 2));
+    view
+}
+
+fn after(view: &View, time: Duration) -> Decision {
+    rollout::plan(&want(NEW), view, noon() + time).decision
+}
+
+type Lack = fn(&mut View);
+
+#[rstest]
+#[case::the_pod_is_terminating(StageKind::Replace, |view: &mut View| pod_mut(view, 2).terminating = true, Reason::PodNotReady)]
+#[case::the_pod_is_gone(StageKind::Replace, |view: &mut View| remove_pod(view, 2), Reason::PodNotReady)]
+#[case::the_pod_is_not_ready(StageKind::Replace, |view: &mut View| pod_mut(view, 2).ready_since = None, Reason::PodNotReady)]
+#[case::the_member_is_unhealthy(StageKind::Join, |view: &mut View| member_mut(view, 2).healthy = Fact::Known(false), Reason::MemberUnhealthy)]
+#[case::its_health_is_unknown(StageKind::Join, |view: &mut View| member_mut(view, 2).healthy = unknown(), Reason::MembersUnknown)]
+#[case::its_version_is_unknown(StageKind::Join, |view: &mut View| member_mut(view, 2).version = unknown(), Reason::MembersUnknown)]
+#[case::it_says_another_version(StageKind::Join, |view: &mut View| {
+    member_mut(view, 2).version = Fact::Known(version("8.5.9"));
+}, Reason::VersionMismatch)]
+#[case::it_is_behind(StageKind::Sync, |view: &mut View| member_mut(view, 2).position = Fact::Known(Some(0)), Reason::MemberBehind)]
+#[case::its_position_is_unknown(StageKind::Sync, |view: &mut View| member_mut(view, 2).position = unknown(), Reason::MembersUnknown)]
+fn a_stage_ends_at_its_own_limit_and_not_a_tick_earlier(#[case] kind: StageKind, #[case] what: Lack, #[case] reason: Reason) {
+    let view = lacking(kind, what);
+    let limit = kind.deadline(&want(NEW).deadlines);
+    assert_eq!(answer(&after(&view, Duration::ZERO)), Wait(reason));
+    let waiting = after(&view, limit.saturating_sub(TICK));
+    assert_eq!(answer(&waiting), Wait(reason));
+
+    let over = after(&view, limit);
+    let Decision::Halt { on } = &over else { panic!("not over: {over:?}") };
+    assert_eq!(on.reason, Reason::DeadlineExceeded);
+    for part in ["pd-2", kind.lacking(), &hold(&waiting).message] {
+        assert!(on.message.contains(part), "{part:?} is not in {:?}", on.message);
+    }
+}
+
+#[rstest]
+#[case::replace(StageKind::Replace, 300)]
+#[case::hand_over(StageKind::HandOver, 30)]
+#[case::join(StageKind::Join, 120)]
+#[case::sync(StageKind::Sync, 120)]
+fn the_limits_are_the_documented_ones_by_default(#[case] kind: StageKind, #[case] seconds: u64) {
+    assert_eq!(kind.deadline(&Deadlines::default()), Duration::from_secs(seconds));
+}
+
+#[rstest]
+#[case::joining_after_a_long_replacement(StageKind::Replace, StageKind::Join, |view: &mut View| member_mut(view, 2).healthy = Fact::Known(false))]
+#[case::syncing_after_a_long_joining(StageKind::Join, StageKind::Sync, |view: &mut View| member_mut(view, 2).position = Fact::Known(Some(0)))]
+fn a_stage_counts_from_its_own_start(#[case] before: StageKind, #[case] now: StageKind, #[case] what: Lack) {
+    let mut view = lacking(before, what);
+    let late = noon() + Duration::from_hours(1);
+    let plan = rollout::plan(&want(NEW), &view, late);
+    assert!(matches!(plan.decision, Decision::Wait { .. }), "{:?}", plan.decision);
+    let begun = plan.record.as_ref().and_then(|record| record.stage.clone());
+    assert_eq!(begun, Some(Stage { kind: now, pod: name(2), since: late, attempts: 0 }));
+
+    view.record = plan.record;
+    let limit = now.deadline(&want(NEW).deadlines);
+    let ask = |time| answer(&rollout::plan(&want(NEW), &view, late + time).decision);
+    assert!(matches!(ask(limit.saturating_sub(TICK)), Wait(_)));
+    assert_eq!(ask(limit), Halt(Reason::DeadlineExceeded));
+}
+
+#[test]
+fn the_clock_of_a_replacement_runs_from_the_permit_until_the_pod_is_ready() {
+    let mut world = World::new(3, 0);
+    let _ = world.run_until(|world| world.permits().len() == 1);
+    let permitted_at = world.now;
+    let since = |world: &World| world.view.record.as_ref().and_then(|record| record.stage.clone());
+    while world.view.pod(&name(2)).is_none_or(|pod| !pod.is_up() || pod.revision.to_string() != NEW) {
+        let _ = world.pass();
+        let stage = since(&world).expect("a stage runs");
+        assert_eq!((stage.kind, stage.since), (StageKind::Replace, permitted_at));
+    }
+    let _ = world.pass();
+    assert_eq!(since(&world).map(|stage| stage.kind), Some(StageKind::Join));
+}
+
+#[test]
+fn a_clock_that_was_set_back_ends_nothing() {
+    let view = lacking(StageKind::Join, |view| member_mut(view, 2).healthy = Fact::Known(false));
+    let earlier = noon() - Duration::from_hours(10);
+    assert_eq!(answer(&rollout::plan(&want(NEW), &view, earlier).decision), Wait(Reason::MemberUnhealthy));
+}
+
+#[rstest]
+#[case::the_pod_got_ready(StageKind::Replace, |view: &mut View| pod_mut(view, 2).ready_since = None)]
+#[case::the_member_got_well(StageKind::Join, |view: &mut View| member_mut(view, 2).healthy = Fact::Known(false))]
+#[case::the_member_caught_up(StageKind::Sync, |view: &mut View| member_mut(view, 2).position = Fact::Known(Some(0)))]
+fn it_goes_on_by_itself_after_a_deadline(#[case] kind: StageKind, #[case] what: Lack) {
+    let view = lacking(kind, what);
+    assert_eq!(answer(&after(&view, Duration::from_hours(1))), Halt(Reason::DeadlineExceeded));
+    let well = View { record: view.record, ..half_way(3, 0, 1) };
+    assert_eq!(answer(&after(&well, Duration::from_hours(1))), Act("MemberPermitted"));
+}
+
+/// `pd-1` of three is next and leads, and was asked so many times to hand over, last at noon.
+fn asked(times: u32) -> View {
+    let mut view = half_way(3, 1, 1);
+    view.evictions = theirs();
+    record_mut(&mut view).stage = Some(Stage { attempts: times, ..stage(StageKind::HandOver, 1) });
+    record_mut(&mut view).hand_overs = times;
+    view
+}
+
+#[test]
+fn a_hand_over_is_waited_for_until_its_limit_and_then_tried_again() {
+    let (view, limit) = (asked(1), want(NEW).deadlines.step_down);
+    assert_eq!(answer(&after(&view, Duration::ZERO)), Wait(Reason::AwaitingHandOver));
+    assert_eq!(answer(&after(&view, limit.saturating_sub(TICK))), Wait(Reason::AwaitingHandOver));
+
+    let again = rollout::plan(&want(NEW), &view, noon() + limit);
+    assert_eq!(again.decision, Decision::Act(Step::HandOver { from: name(1), to: name(2) }));
+    let record = again.record.expect("the upgrade goes on");
+    let stage = record.stage.expect("a stage runs");
+    assert_eq!((stage.attempts, stage.since, record.hand_overs), (2, noon() + limit, 2), "its clock starts again");
+}
+
+#[test]
+fn a_hand_over_that_never_comes_about_calls_a_person_and_is_still_tried() {
+    let view = asked(3);
+    assert_eq!(answer(&after(&view, Duration::ZERO)), Halt(Reason::DeadlineExceeded));
+    let limit = want(NEW).deadlines.step_down;
+    assert_eq!(answer(&after(&view, limit)), Act("HandOver"));
+}
+
+#[test]
+fn a_hand_over_that_came_about_late_is_followed_by_the_permit() {
+    let mut view = asked(3);
+    view.quorum.leader = Fact::Known(name(2));
+    let plan = rollout::plan(&want(NEW), &view, noon() + Duration::from_hours(1));
+    assert_eq!(plan.decision, Decision::Act(Step::Permit { pod: name(1), partition: 1 }));
+}
+
+#[test]
+fn an_election_that_is_under_way_is_waited_for() {
+    let mut view = asked(1);
+    view.quorum.leader = unknown();
+    assert_eq!(answer(&after(&view, Duration::from_hours(1))), Wait(Reason::LeaderUnknown));
+}

@@ -1,1 +1,191 @@
+//! Minds that change half way: back, or on to something else.
 
+use rstest::rstest;
+use windlass_plan::{Decision, Fact, Reason, Step, workload::Evictions};
+
+use crate::support::{Answer, NEW, NEWER, OLD, answer, hold, image, name, partition, target, world::World};
+
+use Answer::Halt;
+
+/// Goes on until so many of three are replaced; `pd-0` has led all the time, and is old.
+fn replaced(count: usize) -> World {
+    let mut world = World::new(3, 0);
+    world.run_until_replaced(count);
+    world
+}
+
+#[rstest]
+#[case::one_replaced(1, &[2])]
+#[case::two_replaced(2, &[2, 1])]
+fn an_upgrade_goes_back_while_nobody_new_has_led(#[case] count: usize, #[case] back: &[u32]) {
+    let mut world = replaced(count);
+    world.steps.clear();
+    world.want.target = target(OLD);
+    assert_eq!(world.run(), Decision::Done);
+    assert!(world.everybody_runs(OLD));
+    assert_eq!(world.templates(), [image(OLD)]);
+    assert_eq!(world.permits(), back, "only the replaced ones, highest first");
+    assert_eq!(world.count("HandOver"), 0);
+    assert_eq!((partition(&world.view), &world.view.evictions), (Some(3), &Evictions::Open));
+}
+
+#[rstest]
+#[case::still_leads(1, 2)]
+#[case::has_led(1, 0)]
+#[case::still_leads_among_two(2, 1)]
+#[case::has_led_among_two(2, 0)]
+fn an_upgrade_does_not_go_back_once_a_new_one_has_led(#[case] count: usize, #[case] leads_now: u32) {
+    let mut world = new_one_has_led(count, leads_now);
+    world.steps.clear();
+    world.want.target = target(OLD);
+    let decision = world.run_until(|_| false);
+    let decision = if decision == Decision::Done { panic!("it went back") } else { decision };
+    assert_eq!(answer(&decision), Halt(Reason::DowngradeNotAllowed));
+    assert!(hold(&decision).message.contains(NEW) && hold(&decision).message.contains(OLD), "{decision:?}");
+    assert_eq!(world.templates().len() + world.permits().len() + world.count("HandOver"), 0, "{:?}", world.steps);
+    assert_eq!(world.view.evictions, Evictions::Open, "drains go on while a person is waited for");
+
+    world.want.target = target(NEW);
+    assert_eq!(world.run(), Decision::Done, "forward is still open");
+    assert!(world.everybody_runs(NEW));
+}
+
+#[rstest]
+#[case::still_leads(1, 2)]
+#[case::has_led(1, 0)]
+#[case::still_leads_among_two(2, 1)]
+#[case::has_led_among_two(2, 0)]
+fn an_upgrade_goes_back_from_a_new_leader_where_that_is_allowed(#[case] count: usize, #[case] leads_now: u32) {
+    let mut world = new_one_has_led(count, leads_now);
+    world.want.target = target(OLD);
+    world.want.allow_downgrade = true;
+    assert_eq!(world.run(), Decision::Done);
+    assert!(world.everybody_runs(OLD));
+}
+
+fn new_one_has_led(count: usize, leads_now: u32) -> World {
+    let mut world = replaced(count);
+    // Any pass notes who leads, and a pause begins nothing.
+    world.want.paused = true;
+    for leader in [2, leads_now] {
+        world.view.quorum.leader = Fact::Known(name(leader));
+        let _ = world.pass();
+    }
+    world.want.paused = false;
+    world
+}
+
+#[test]
+fn a_revert_is_finished_before_its_mind_changes_again() {
+    let mut world = replaced(2);
+    world.steps.clear();
+    world.want.target = target(OLD);
+    let _ = world.run_until(|world| world.permits() == [2]);
+    world.want.target = target(NEW);
+    assert_eq!(world.run(), Decision::Done);
+    assert_eq!(world.templates(), [image(OLD), image(NEW)]);
+    assert_eq!(world.permits(), [2, 1, 2, 1, 0]);
+    assert!(world.everybody_runs(NEW));
+}
+
+#[test]
+fn a_member_of_the_new_version_that_leads_during_a_revert_is_not_deposed() {
+    let mut world = replaced(1);
+    world.want.target = target(OLD);
+    let _ = world.run_until(|world| world.templates().len() == 2);
+    world.view.quorum.leader = Fact::Known(name(2));
+    assert_eq!(answer(&world.run()), Halt(Reason::DowngradeNotAllowed));
+    assert_eq!(world.count("HandOver"), 0);
+}
+
+#[test]
+fn a_revert_before_anybody_is_replaced_replaces_nobody() {
+    let mut world = World::new(3, 2);
+    let _ = world.run_until(|world| world.templates().len() == 1 && world.view.workload.observed);
+    world.want.target = target(OLD);
+    assert_eq!(world.run(), Decision::Done);
+    assert_eq!((world.templates(), world.deleted.len()), (vec![image(NEW).as_str(), image(OLD).as_str()], 0));
+    assert_eq!(world.count("HandOver"), 0);
+}
+
+#[test]
+fn a_revert_while_a_permit_stands_takes_it_back_first() {
+    let mut world = World::new(3, 0);
+    let _ = world.run_until(|world| world.permits() == [2]);
+    world.steps.clear();
+    world.want.target = target(OLD);
+    assert_eq!(world.run(), Decision::Done);
+    assert_eq!(world.steps.first().map(Step::name), Some("PermitTakenBack"));
+    assert!(world.everybody_runs(OLD) && world.deleted.is_empty());
+}
+
+/// The write may be on its way, seen, or with leadership moved already: nobody was replaced for it.
+#[rstest]
+fn a_new_target_is_taken_at_once_before_anybody_is_replaced(#[values(0, 1, 2)] leader: u32) {
+    let before_the_first_permit = {
+        let mut world = World::new(3, leader);
+        let mut passes = 0;
+        while world.permits().is_empty() {
+            let _ = world.pass();
+            passes += 1;
+        }
+        passes
+    };
+    for passes in 1..before_the_first_permit {
+        let mut world = World::new(3, leader);
+        for _ in 0..passes {
+            let _ = world.pass();
+        }
+        world.want.target = target(NEWER);
+        assert_eq!(world.run(), Decision::Done, "changed after {passes} passes");
+        assert!(world.everybody_runs(NEWER));
+        assert_eq!(world.templates(), [image(NEW), image(NEWER)]);
+        assert_eq!(world.deleted.len(), 3, "nobody is replaced for {NEW}");
+    }
+}
+
+#[rstest]
+fn a_new_target_waits_until_a_half_done_one_is_reached(#[values(1, 2)] count: usize) {
+    let mut world = replaced(count);
+    world.want.target = target(NEWER);
+    assert_eq!(world.run(), Decision::Done);
+    assert!(world.everybody_runs(NEWER));
+    assert_eq!(world.templates(), [image(NEW), image(NEWER)]);
+    assert_eq!(world.permits(), [2, 1, 0, 2, 1, 0]);
+    let second = world.steps.iter().rposition(|step| step.name() == "TemplateWritten").unwrap();
+    assert_eq!(world.steps[second - 1], Step::Park { partition: 3 }, "the first way ends first (H10)");
+}
+
+#[test]
+fn a_new_target_waits_while_the_first_pod_is_on_its_way() {
+    let mut world = World::new(3, 0);
+    let _ = world.run_until(|world| world.deleted.len() == 1);
+    world.want.target = target(NEWER);
+    assert_eq!(world.run(), Decision::Done);
+    assert_eq!(world.permits(), [2, 1, 0, 2, 1, 0]);
+}
+
+#[test]
+fn a_new_target_that_is_older_than_what_runs_is_refused_before_anybody_is_replaced() {
+    let mut world = World::new(3, 0);
+    let _ = world.run_until(|world| world.templates().len() == 1);
+    world.want.target = target("8.4.0");
+    assert_eq!(answer(&world.run()), Halt(Reason::DowngradeNotAllowed));
+    world.want.target = target(NEW);
+    assert_eq!(world.run(), Decision::Done, "and the first one is still open");
+    assert_eq!(world.templates(), [image(NEW)]);
+}
+
+#[test]
+fn a_declared_downgrade_goes_all_the_way_and_back() {
+    let mut world = World::new(3, 1);
+    world.want.target = target("8.4.0");
+    world.want.allow_downgrade = true;
+    assert_eq!(world.run(), Decision::Done);
+    assert!(world.everybody_runs("8.4.0"));
+
+    world.want.allow_downgrade = false;
+    world.want.target = target(OLD);
+    assert_eq!(world.run(), Decision::Done);
+    assert!(world.everybody_runs(OLD));
+}

@@ -121,7 +121,7 @@ pub fn half_way(members: u32, leader: u32, replaced: u32) -> View {
         *pod_mut(&mut view, index) = done;
         member_mut(&mut view, index).version = Fact::Known(version(NEW));
     }
-    let mut record = Record::begin(target(OLD), target(NEW), partition, partition + 1, at(0));
+    let mut record = Record::begin(target(OLD), target(NEW), partition, partition, at(0));
     record.template_seen = true;
     view.record = Some(record);
     view.evictions = Evictions::HeldByUs;

@@ -73,7 +73,7 @@ impl World {
 
     /// The first so many members that were replaced are well again, and the next one's turn has not begun.
     pub fn run_until_replaced(&mut self, count: usize) {
-        self.run_until(|world| {
+        let _ = self.run_until(|world| {
             world.deleted.len() == count && world.all_well() && world.view.updated().count() >= count
         });
         assert_eq!(self.deleted.len(), count, "{:?}", self.steps);
@@ -140,7 +140,7 @@ impl World {
                 assert_eq!((pod, *partition), (&highest.name, highest.index), "the highest outdated one, and it alone");
                 assert!(*partition < held, "a permit lowers the partition from {held} to {partition}");
                 assert!(replicas == 1 || !self.view.quorum.leader.is(pod), "C3: {pod} leads");
-                assert!(self.all_well(), "C2, C5");
+                assert!(self.all_well(), "C2, C5: {:?}", self.view);
                 assert_ne!(self.view.evictions, Evictions::Open, "H12");
             }
             Step::TakeBack { pod, partition, .. } => {

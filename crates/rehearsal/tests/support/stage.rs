@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use bytes::Bytes;
+use http::Request;
+use serde_json::{Value, json};
 use tokio::task::LocalSet;
 use windlass_rehearsal::{operator, pd};
 use windlass_sim::{
+    api::Reply,
     faults::Process,
     harness::{Cluster, is_ours},
     invariants,
+    scenario::Subject,
 };
 
 use super::{Spoken, Tale};
@@ -42,7 +46,7 @@ pub fn play(objects: Vec<Value>, story: impl AsyncFnOnce(&Cluster)) -> Tale {
 pub async fn until(cluster: &Cluster, what: &str, so: impl Fn(&Cluster) -> bool) {
     let wait = async {
         while !so(cluster) {
-            tokio::time::sleep(Duration::from_millis(500)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     let came = tokio::time::timeout(Duration::from_mins(30), wait).await;
@@ -59,4 +63,50 @@ pub async fn until_reason(cluster: &Cluster, reason: &str) -> Spoken {
 fn subject(cluster: &Cluster) -> Value {
     let subject = pd::subject();
     cluster.api.get_value(&subject.resource, &subject.namespace, &subject.name).map(|object| (*object).clone()).unwrap_or_default()
+}
+
+fn path(subject: &Subject) -> String {
+    let (plural, group) = subject.resource.split_once('.').unwrap_or((&subject.resource, ""));
+    let root = match group {
+        "" => "api/v1".to_owned(),
+        "windlass.dev" => "apis/windlass.dev/v1alpha1".to_owned(),
+        group => format!("apis/{group}/v1"),
+    };
+    format!("/{root}/namespaces/{}/{plural}/{}", subject.namespace, subject.name)
+}
+
+/// A person changes an object.
+pub fn patch(cluster: &Cluster, subject: &Subject, patch: &Value) {
+    let request = Request::patch(path(subject)).header("content-type", "application/merge-patch+json");
+    send(cluster, request.body(Bytes::from(patch.to_string())));
+}
+
+/// A person deletes an object.
+pub fn delete(cluster: &Cluster, subject: &Subject) {
+    send(cluster, Request::delete(path(subject)).body(Bytes::new()));
+}
+
+fn send(cluster: &Cluster, request: http::Result<Request<Bytes>>) {
+    match cluster.api.handle("user", request.expect("a request"), None) {
+        Reply::Done(response) => assert!(response.status().is_success(), "{response:?}"),
+        Reply::Watch(_) => panic!("nobody asked for a watch"),
+    }
+}
+
+/// Time passes.
+pub async fn pass(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+pub fn partition(cluster: &Cluster) -> Value {
+    let set = cluster.api.get_value("statefulsets.apps", pd::NAMESPACE, pd::NAME);
+    set.and_then(|set| set.pointer("/spec/updateStrategy/rollingUpdate/partition").cloned()).unwrap_or_default()
+}
+
+/// Waits for the first permit and keeps Kubernetes from using it for five minutes.
+pub async fn permit_stands(cluster: &Cluster) {
+    let held = |cluster: &Cluster| cluster.api.get_value("poddisruptionbudgets.policy", pd::NAMESPACE, "windlass-pd").is_some();
+    until(cluster, "evictions are held", held).await;
+    cluster.world.freeze_controllers(cluster.clock.elapsed() + Duration::from_mins(5));
+    until(cluster, "a permit", |cluster| partition(cluster) == json!(2)).await;
 }

@@ -1,0 +1,133 @@
+//! What the demo shows: one picture of the moment, and one line per thing that happens.
+
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use serde_json::Value;
+use windlass_sim::{
+    clock::EPOCH,
+    harness::is_ours,
+    journal::{Entry, Event, MemberTruth, QuorumTruth, Verb},
+};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default();
+const NEW: Style = AnsiColor::Cyan.on_default();
+
+/// One picture.
+pub struct Frame {
+    title: String,
+    members: Vec<[String; 4]>,
+    styles: Vec<(Style, Style)>,
+    status: Vec<(&'static str, String)>,
+}
+
+impl Frame {
+    /// The moment: what the operator says of the resource, and how the members truly are.
+    pub fn of(subject: &Value, truths: &[QuorumTruth], elapsed: Duration, speed: f64) -> Self {
+        let text = |path: &str| subject.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let from = text("/status/currentVersion");
+        let to = text("/spec/version");
+        let members: Vec<&MemberTruth> = truths.iter().flat_map(|truth| &truth.members).collect();
+        let done = members.iter().filter(|member| bare(&member.version) == to && member.healthy).count();
+        let way = match subject.pointer("/status/upgrade") {
+            Some(upgrade) => format!("{} → {}", upgrade["fromVersion"].as_str().unwrap_or_default(), upgrade["targetVersion"].as_str().unwrap_or_default()),
+            None => from.clone(),
+        };
+        let title = format!(
+            "{BOLD}{}/{}{BOLD:#}  PD {way}  {} {done}/{}   {DIM}{} of cluster time, {speed}x{DIM:#}",
+            text("/metadata/namespace"),
+            text("/metadata/name"),
+            bar(done, members.len()),
+            members.len(),
+            time(elapsed),
+        );
+        let row = |member: &&MemberTruth| {
+            let role = if member.leader { "★ leader" } else { "  follower" };
+            let health = if member.healthy { "healthy" } else { "down" };
+            [member.pod.clone(), role.to_owned(), bare(&member.version).to_owned(), health.to_owned()]
+        };
+        let style = |member: &&MemberTruth| (if bare(&member.version) == to { NEW } else { Style::new() }, if member.healthy { GOOD } else { BAD });
+        let done = subject.pointer("/status/conditions/0/status") == Some(&Value::from("True"));
+        let waits = if done { "nothing".to_owned() } else { text("/status/conditions/0/message") };
+        let waits = waits.split_once("; ").map_or(waits.clone(), |(what, _)| what.to_owned());
+        Self {
+            title,
+            styles: members.iter().map(style).collect(),
+            members: members.iter().map(row).collect(),
+            status: vec![("phase", text("/status/phase")), ("step", step(subject)), ("waits for", waits)],
+        }
+    }
+
+    /// The picture as lines.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![String::new(), self.title.clone(), String::new()];
+        lines.push(format!("  {DIM}{:<10} {:<12} {:<10} {}{DIM:#}", "MEMBER", "ROLE", "VERSION", "HEALTH"));
+        for ([pod, role, version, health], (new, well)) in self.members.iter().zip(&self.styles) {
+            lines.push(format!("  {pod:<10} {role:<12} {new}{version:<10}{new:#} {well}{health}{well:#}"));
+        }
+        lines.push(String::new());
+        for (name, value) in &self.status {
+            let value: String = value.chars().take(110).collect();
+            lines.push(format!("  {DIM}{name:<10}{DIM:#} {value}"));
+        }
+        lines
+    }
+}
+
+/// What is being done, from the record that the operator keeps.
+fn step(subject: &Value) -> String {
+    let field = |name: &str| subject.pointer(&format!("/status/upgrade/stage/{name}")).and_then(Value::as_str).unwrap_or_default();
+    let pod = field("pod");
+    match field("name") {
+        "HandOver" => format!("leadership leaves {pod}"),
+        "Replace" => format!("{pod} is replaced"),
+        "Join" => format!("{pod} joins the quorum"),
+        "Sync" => format!("{pod} catches up"),
+        _ => subject.pointer("/status/upgrade/intent").and_then(Value::as_str).unwrap_or("none").to_owned(),
+    }
+}
+
+fn bar(done: usize, all: usize) -> String {
+    const WIDTH: usize = 18;
+    let full = (done * WIDTH).checked_div(all).unwrap_or(0);
+    format!("{NEW}{}{NEW:#}{DIM}{}{DIM:#}", "█".repeat(full), "░".repeat(WIDTH - full))
+}
+
+fn bare(version: &str) -> &str {
+    version.trim_start_matches('v')
+}
+
+/// Minutes and seconds.
+pub fn time(elapsed: Duration) -> String {
+    format!("{:02}:{:02}.{}", elapsed.as_secs() / 60, elapsed.as_secs() % 60, elapsed.subsec_millis() / 100)
+}
+
+/// What happened, in a line; none for what nobody wants to read.
+pub fn line(entry: &Entry) -> Option<String> {
+    let at = time(entry.at.duration_since(EPOCH).unsigned_abs());
+    match &entry.event {
+        Event::Quorum(truth) => Some(format!("{at}     {}", members(truth))),
+        Event::Write(change) if change.resource == "events" && is_ours(&change.user) && change.verb == Verb::Create => {
+            let event = change.after.as_deref()?;
+            let field = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
+            let note = event.get("note").or_else(|| event.get("message")).and_then(Value::as_str).unwrap_or_default();
+            Some(format!("{at}  {BOLD}{}{BOLD:#}: {note}", field("reason")))
+        }
+        Event::Write(_) | Event::Verb { .. } | Event::Note(_) => None,
+    }
+}
+
+fn members(truth: &QuorumTruth) -> String {
+    let member = |member: &MemberTruth| {
+        let leader = if member.leader { "★" } else { " " };
+        if member.version.is_empty() {
+            return format!("{} starting", member.pod);
+        }
+        let well = if member.healthy { "" } else { " down" };
+        format!("{}{leader}{}{well}", member.pod, bare(&member.version))
+    };
+    truth.members.iter().map(member).collect::<Vec<_>>().join("   ")
+}

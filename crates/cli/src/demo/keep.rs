@@ -1,0 +1,42 @@
+//! `--keep`: the cluster stays, and kubectl can talk to it.
+
+use std::io::Write;
+
+use anyhow::{Context, Result};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
+use windlass_sim::harness::Cluster;
+
+/// Serves the API on loopback until somebody presses Ctrl-C.
+pub async fn keep(cluster: &Cluster) -> Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.context("can't listen on loopback")?;
+    let address = listener.local_addr()?;
+    let kubeconfig = kubeconfig(&address.to_string());
+    let path = std::env::temp_dir().join(format!("windlass-demo-{}.kubeconfig", std::process::id()));
+    std::fs::write(&path, &kubeconfig).with_context(|| format!("can't write {}", path.display()))?;
+    {
+        let mut out = anstream::stdout().lock();
+        write!(out, "\n{kubeconfig}\n")?;
+        writeln!(out, "The cluster keeps running. In another terminal:\n")?;
+        writeln!(out, "  export KUBECONFIG={}", path.display())?;
+        writeln!(out, "  kubectl get quorumclusters -A\n")?;
+        writeln!(out, "Press Ctrl-C to end it.")?;
+    }
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::select! {
+        served = cluster.api.clone().serve(listener) => served?,
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    std::fs::remove_file(&path).ok();
+    Ok(())
+}
+
+fn kubeconfig(address: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: windlass-demo\nclusters:\n- name: windlass-demo\n  cluster:\n    server: http://{address}\n\
+         contexts:\n- name: windlass-demo\n  context:\n    cluster: windlass-demo\n    user: windlass-demo\n    namespace: tikv\nusers:\n- name: windlass-demo\n  user: {{}}\n"
+    )
+}

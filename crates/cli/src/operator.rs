@@ -1,0 +1,128 @@
+//! `windlass operator`: the operator in a cluster.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, anyhow};
+use clap::{Args, ValueEnum};
+use kube::{
+    Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
+use tracing_subscriber::EnvFilter;
+use windlass_operator::{Context, Settings, SystemClock, client, dial::OverNetwork, serve};
+
+/// Run the operator: watch QuorumClusters and carry out their upgrades
+///
+/// Several may run at once: they compete for a Lease, and one acts. On SIGTERM the Lease is given back. Logs go to standard error;
+/// RUST_LOG chooses what is logged (for example RUST_LOG=windlass_operator=debug).
+#[derive(Args)]
+pub struct Arguments {
+    /// Look at this namespace only; all namespaces without it
+    #[arg(short, long, env = "WINDLASS_NAMESPACE")]
+    namespace: Option<String>,
+    /// The kubeconfig to use outside a cluster
+    #[arg(long)]
+    kubeconfig: Option<std::path::PathBuf>,
+    /// The kubeconfig's context
+    #[arg(long)]
+    context: Option<String>,
+    /// The namespace of the Lease; the operator's own without it
+    #[arg(long)]
+    lease_namespace: Option<String>,
+    /// The name of the Lease
+    #[arg(long, default_value = "windlass")]
+    lease_name: String,
+    /// How many seconds a silent operator keeps the Lease
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(6..=300))]
+    lease_seconds: u64,
+    /// Where /healthz, /readyz and /metrics are served
+    #[arg(long, default_value = "0.0.0.0:8080")]
+    listen: SocketAddr,
+    /// How logs are written
+    #[arg(long, value_enum, default_value_t = LogFormat::Json)]
+    log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum LogFormat {
+    Json,
+    Text,
+}
+
+pub fn run(arguments: Arguments) -> Result<()> {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match arguments.log_format {
+        LogFormat::Json => log.json().flatten_event(true).init(),
+        LogFormat::Text => log.init(),
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(operate(arguments))
+}
+
+async fn operate(arguments: Arguments) -> Result<()> {
+    let config = config(&arguments).await.context("no way to reach a cluster: set KUBECONFIG, or run in a pod")?;
+    let own_namespace = config.default_namespace.clone();
+    let lease = Duration::from_secs(arguments.lease_seconds);
+    let settings = Settings {
+        identity: identity(),
+        lease_namespace: arguments.lease_namespace.unwrap_or(own_namespace),
+        lease_name: arguments.lease_name,
+        lease_duration: lease,
+        renew_deadline: lease * 2 / 3,
+        retry_period: lease * 2 / 15,
+        write_deadline: lease / 3,
+        namespace: arguments.namespace,
+        ..Settings::default()
+    };
+    settings.check().map_err(|why| anyhow!(why))?;
+    let client = client::connect(config, settings.longest_write)?;
+    let context = Context::new(client, Arc::new(OverNetwork), Arc::new(SystemClock), settings);
+
+    let listener = TcpListener::bind(arguments.listen).await.with_context(|| format!("can't listen on {}", arguments.listen))?;
+    tracing::info!(listen = %arguments.listen, identity = context.settings.identity, version = env!("CARGO_PKG_VERSION"), "windlass operator");
+    let mut serving = std::pin::pin!(serve::serve(listener, context.metrics.clone()));
+    let mut running = std::pin::pin!(windlass_operator::run(&context, stopped()?));
+    tokio::select! {
+        () = &mut running => Ok(()),
+        served = &mut serving => served.context("the HTTP server ended"),
+    }
+}
+
+async fn config(arguments: &Arguments) -> Result<Config> {
+    if arguments.kubeconfig.is_none() && arguments.context.is_none() {
+        return Ok(Config::infer().await?);
+    }
+    let options = KubeConfigOptions { context: arguments.context.clone(), ..KubeConfigOptions::default() };
+    match &arguments.kubeconfig {
+        Some(path) => Ok(Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await?),
+        None => Ok(Config::from_kubeconfig(&options).await?),
+    }
+}
+
+/// Never the same for two processes: the pod's name says where to look, the rest is random.
+fn identity() -> String {
+    let host = std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_else(|_| "windlass".into());
+    format!("{host}-{:016x}", RandomState::new().hash_one(std::process::id()))
+}
+
+/// Ends at SIGTERM or SIGINT.
+fn stopped() -> Result<impl Future<Output = ()>> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("asked to stop");
+    })
+}

@@ -1,0 +1,212 @@
+//! What the API server refuses by the shipped definition, what it fills in, and what can't be changed: through kube's own client.
+
+#[allow(clippy::duplicate_mod, reason = "each test file is a program of its own")]
+mod support;
+
+use http::{Method, Request};
+use serde_json::{Value, json};
+use support::{FROM, TO, three};
+use windlass_rehearsal::pd;
+use windlass_sim::{api::Api, clock::Clock, journal::Journal};
+
+const COLLECTION: &str = "/apis/windlass.dev/v1alpha1/namespaces/tikv/quorumclusters";
+
+/// A cluster with the shipped definition.
+fn api() -> Api {
+    let api = Api::new(Clock::start(), Journal::default());
+    for object in three().into_iter().filter(|object| object["kind"] != "QuorumCluster") {
+        api.create_value("user", object).expect("an object that the API takes");
+    }
+    api
+}
+
+/// What the client gets: the status code and the body.
+async fn send(api: &Api, method: Method, path: &str, body: &Value) -> (u16, Value) {
+    let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+    let request = Request::builder().method(method).uri(path).header("content-type", kind).body(body.to_string().into_bytes());
+    let response = api.client("user").send(request.expect("a request").map(Into::into)).await.expect("an answer");
+    let code = response.status().as_u16();
+    let body = response.into_body().collect_bytes().await.expect("a body");
+    (code, serde_json::from_slice(&body).expect("JSON"))
+}
+
+async fn create(api: &Api, spec: Value) -> (u16, Value) {
+    let mut resource = pd::quorum_cluster(pd::NAME, TO);
+    merge(&mut resource["spec"], spec);
+    send(api, Method::POST, COLLECTION, &resource).await
+}
+
+async fn change(api: &Api, spec: Value) -> (u16, Value) {
+    send(api, Method::PATCH, &format!("{COLLECTION}/pd"), &json!({ "spec": spec })).await
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                if value.is_null() {
+                    into.remove(&key);
+                } else {
+                    merge(into.entry(key).or_insert(Value::Null), value);
+                }
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+/// The API server refuses this, and its message names the field.
+#[track_caller]
+fn is_refused(answer: &(u16, Value), field: &str) {
+    let (code, status) = answer;
+    assert_eq!((*code, &status["reason"]), (422, &json!("Invalid")), "{status}");
+    let message = status["message"].as_str().expect("a message");
+    assert!(message.contains(field), "{field} is not in {message:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wrong_version_is_refused() {
+    for wrong in ["latest", "", "8.5", "8.5.x", "8.5.3 ", "8,5,3", "V8.5.3", "8.5.3/../x"] {
+        is_refused(&create(&api(), json!({"version": wrong})).await, "spec.version");
+    }
+    is_refused(&create(&api(), json!({"version": null})).await, "spec.version");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_right_version_is_taken() {
+    for right in ["8.5.3", "v8.5.3", "8.5.3-rc.1", "9.0.0-beta.2+build.7"] {
+        assert_eq!(create(&api(), json!({"version": right})).await.0, 201, "{right}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_or_endless_image_is_refused() {
+    is_refused(&create(&api(), json!({"image": ""})).await, "spec.image");
+    is_refused(&create(&api(), json!({"image": "a".repeat(1025)})).await, "spec.image");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_system_is_refused() {
+    is_refused(&create(&api(), json!({"system": {"type": "Oracle"}})).await, "spec.system.type");
+    is_refused(&create(&api(), json!({"system": {"type": null}})).await, "spec.system.type");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_port_that_is_none_is_refused() {
+    for wrong in [0, -1, 65536] {
+        is_refused(&create(&api(), json!({"system": {"port": wrong}})).await, "spec.system.port");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workload_without_names_is_refused() {
+    is_refused(&create(&api(), json!({"workload": {"statefulSet": ""}})).await, "spec.workload.statefulSet");
+    is_refused(&create(&api(), json!({"workload": {"container": ""}})).await, "spec.workload.container");
+    is_refused(&create(&api(), json!({"workload": {"container": null}})).await, "spec.workload.container");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_is_no_duration_is_refused() {
+    for field in ["stepDown", "ready", "health", "sync"] {
+        for wrong in ["soon", "", "5", "-5m", "5 m", "1d"] {
+            let answer = create(&api(), json!({"upgrade": {"deadlines": {field: wrong}}})).await;
+            is_refused(&answer, &format!("spec.upgrade.deadlines.{field}"));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_negative_lag_is_refused() {
+    is_refused(&create(&api(), json!({"upgrade": {"maxLagEntries": -1}})).await, "spec.upgrade.maxLagEntries");
+    assert_eq!(create(&api(), json!({"upgrade": {"maxLagEntries": 0}})).await.0, 201);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_words_are_refused() {
+    is_refused(&create(&api(), json!({"updateStrategy": {"type": "Recreate"}})).await, "spec.updateStrategy.type");
+    let order = json!({"updateStrategy": {"rollingUpdate": {"order": "Random"}}});
+    is_refused(&create(&api(), order).await, "spec.updateStrategy.rollingUpdate.order");
+    is_refused(&create(&api(), json!({"deletionPolicy": "Explode"})).await, "spec.deletionPolicy");
+    is_refused(&create(&api(), json!({"paused": "yes"})).await, "spec.paused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tls_needs_the_names_of_its_secrets() {
+    is_refused(&create(&api(), json!({"system": {"tls": {}}})).await, "spec.system.tls.caSecret");
+    let nameless = json!({"system": {"tls": {"caSecret": "ca", "clientSecret": ""}}});
+    is_refused(&create(&api(), nameless).await, "spec.system.tls.clientSecret");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_workload_cannot_change() {
+    let api = api();
+    assert_eq!(create(&api, json!({})).await.0, 201);
+    for other in [json!({"statefulSet": "other"}), json!({"container": "other"})] {
+        let answer = change(&api, json!({ "workload": other })).await;
+        is_refused(&answer, "spec.workload");
+        is_refused(&answer, "workload can't change: delete this QuorumCluster and create another");
+    }
+    assert_eq!(change(&api, json!({"version": FROM})).await.0, 200, "the version can");
+}
+
+/// There is one type, so the definition's rule is tried with a second one put into it.
+#[tokio::test(start_paused = true)]
+async fn the_system_cannot_change() {
+    let api = api();
+    let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/quorumclusters.windlass.dev";
+    let (_, mut crd) = send(&api, Method::GET, definition, &Value::Null).await;
+    let kind = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/system/properties/type";
+    crd.pointer_mut(kind).expect("the type's schema")["enum"] = json!(["Pd", "Etcd"]);
+    assert_eq!(send(&api, Method::PUT, definition, &crd).await.0, 200);
+
+    assert_eq!(create(&api, json!({})).await.0, 201);
+    let answer = change(&api, json!({"system": {"type": "Etcd"}})).await;
+    is_refused(&answer, "spec.system.type");
+    is_refused(&answer, "system.type can't change: delete this QuorumCluster and create another");
+    assert_eq!(change(&api, json!({"system": {"port": 12379}})).await.0, 200, "the port can");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_said_is_filled_in() {
+    let (code, made) = create(&api(), json!({"system": {"port": null}})).await;
+    assert_eq!(code, 201, "{made}");
+    let expected = json!({
+        "workload": {"statefulSet": "pd", "container": "pd"},
+        "system": {"type": "Pd", "port": 2379},
+        "version": TO,
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"order": "ReverseOrdinal"}},
+        "upgrade": {"deadlines": {"stepDown": "30s", "ready": "5m", "health": "2m", "sync": "2m"}, "maxLagEntries": 100},
+        "policy": {"allowDowngrade": false, "acceptDowntime": false},
+        "requests": {},
+        "deletionPolicy": "Restore",
+        "paused": false,
+    });
+    assert_eq!(made["spec"], expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn parts_of_blocks_are_filled_in_too() {
+    let spec = json!({"upgrade": {"deadlines": {"ready": "1h30m"}}, "policy": {"acceptDowntime": true}});
+    let (_, made) = create(&api(), spec).await;
+    let limits = json!({"deadlines": {"stepDown": "30s", "ready": "1h30m", "health": "2m", "sync": "2m"}, "maxLagEntries": 100});
+    assert_eq!(made["spec"]["upgrade"], limits);
+    assert_eq!(made["spec"]["policy"], json!({"allowDowngrade": false, "acceptDowntime": true}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn until_the_operator_has_looked_nobody_knows() {
+    let (_, made) = create(&api(), json!({})).await;
+    assert_eq!(made["status"]["observedGeneration"], -1);
+    let conditions = made["status"]["conditions"].as_array().expect("conditions");
+    assert_eq!(conditions.len(), 1);
+    assert_eq!((&conditions[0]["type"], &conditions[0]["status"]), (&json!("Ready"), &json!("Unknown")));
+    assert_eq!(conditions[0]["reason"], "NotSeen");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_of_ones_own_is_not_taken() {
+    let mut resource = pd::quorum_cluster(pd::NAME, TO);
+    resource["status"] = json!({"observedGeneration": 7, "currentVersion": "9.9.9"});
+    let (_, made) = send(&api(), Method::POST, COLLECTION, &resource).await;
+    assert_eq!((&made["status"]["observedGeneration"], &made["status"]["currentVersion"]), (&json!(-1), &Value::Null));
+}

@@ -1,0 +1,160 @@
+//! The parts of `cargo xtask test`: what each runs, what it costs, and one closing line for each.
+
+use std::{process::ExitCode, time::Instant};
+
+use anyhow::{Result, bail, ensure};
+use serde_json::Value;
+
+use crate::{citations, generate, purity, shell::cargo};
+
+/// What a part came to.
+enum Outcome {
+    /// So many checks passed; the words say what they were.
+    Passed(usize, String),
+    /// It could not be run here, and why.
+    Skipped(String),
+}
+
+/// A part of the test.
+struct Part {
+    name: &'static str,
+    /// What it may take on two cores with cold caches, in minutes: the sum must stay well below CI's limit.
+    minutes: u32,
+    run: fn() -> Result<Outcome>,
+}
+
+const PARTS: &[Part] = &[
+    Part { name: "format", minutes: 1, run: format },
+    Part { name: "lints", minutes: 4, run: lints },
+    Part { name: "purity", minutes: 1, run: || purity::check().map(|count| Outcome::Passed(count, "dependencies of plan".into())) },
+    Part { name: "citations", minutes: 1, run: || citations::check().map(|count| Outcome::Passed(count, "numbers cited".into())) },
+    Part { name: "generated", minutes: 1, run: generated },
+    Part { name: "licences", minutes: 1, run: licences },
+    Part { name: "unit", minutes: 6, run: unit },
+    Part { name: "without-sim", minutes: 2, run: without_sim },
+    Part { name: "demo", minutes: 6, run: demo },
+    Part { name: "crash", minutes: 5, run: || rehearse("crash", &[]) },
+    Part { name: "walks", minutes: 4, run: || rehearse("walks", &["--seeds", SEEDS]) },
+    Part { name: "bugs", minutes: 8, run: || rehearse("bugs", &["--seeds", SEEDS]) },
+];
+
+/// How many random walks CI takes, and how many a seeded bug may survive.
+const SEEDS: &str = "2000";
+
+/// Runs the parts and closes with a line for each.
+pub fn run(filter: Option<&str>, list: bool) -> Result<ExitCode> {
+    if list {
+        for part in PARTS {
+            println!("{:<12} {:>3} min", part.name, part.minutes);
+        }
+        println!("{:<12} {:>3} min", "all", PARTS.iter().map(|part| part.minutes).sum::<u32>());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let chosen: Vec<&Part> = PARTS.iter().filter(|part| filter.is_none_or(|filter| part.name.contains(filter))).collect();
+    if chosen.is_empty() {
+        bail!("no part is called that; cargo xtask test --list shows them");
+    }
+    let mut closing = Vec::new();
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for part in chosen {
+        println!("== {}", part.name);
+        let start = Instant::now();
+        let outcome = (part.run)();
+        let seconds = start.elapsed().as_secs();
+        let line = match outcome {
+            Ok(Outcome::Passed(count, what)) => {
+                passed += count;
+                format!("{:<12} ok       {count} {what} ({seconds} s)", part.name)
+            }
+            Ok(Outcome::Skipped(why)) => {
+                skipped += 1;
+                format!("{:<12} SKIPPED  {why}", part.name)
+            }
+            Err(error) => {
+                failed += 1;
+                format!("{:<12} FAILED   {error:#} ({seconds} s)", part.name)
+            }
+        };
+        println!("{line}");
+        closing.push(line);
+    }
+    println!("\n== summary");
+    for line in closing {
+        println!("{line}");
+    }
+    println!("{passed} passed, {failed} failed, {skipped} skipped");
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn format() -> Result<Outcome> {
+    cargo(&["fmt", "--all", "--check"])?;
+    Ok(Outcome::Passed(1, "workspace formatted".into()))
+}
+
+fn lints() -> Result<Outcome> {
+    cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    cargo(&["clippy", "--quiet", "--package", "windlass-rehearsal", "--all-targets", "--features", "seeded-bugs", "--", "-D", "warnings"])?;
+    Ok(Outcome::Passed(2, "sets of features without a warning".into()))
+}
+
+fn generated() -> Result<Outcome> {
+    generate::run(true)?;
+    Ok(Outcome::Passed(generate::files()?.len(), "files up to date".into()))
+}
+
+fn licences() -> Result<Outcome> {
+    let installed = std::process::Command::new("cargo-deny").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !installed {
+        return Ok(Outcome::Skipped("cargo-deny is not installed (cargo install cargo-deny)".into()));
+    }
+    cargo(&["deny", "check", "bans", "licenses", "sources"])?;
+    Ok(Outcome::Passed(3, "checks of cargo-deny".into()))
+}
+
+fn unit() -> Result<Outcome> {
+    let output = cargo(&["test", "--quiet", "--workspace"])?;
+    let (mut passed, mut ignored) = (0, 0);
+    for line in output.lines().filter_map(|line| line.strip_prefix("test result: ok. ")) {
+        let count = |word: &str| {
+            let field = line.split("; ").find(|field| field.ends_with(word));
+            field.and_then(|field| field.split(' ').next()).and_then(|number| number.parse::<usize>().ok()).unwrap_or(0)
+        };
+        passed += count("passed");
+        ignored += count("ignored");
+    }
+    ensure!(passed > 0, "no test ran");
+    Ok(Outcome::Passed(passed, format!("tests, {ignored} ignored")))
+}
+
+fn without_sim() -> Result<Outcome> {
+    cargo(&["check", "--quiet", "--package", "windlass", "--no-default-features"])?;
+    let tree = cargo(&["tree", "--quiet", "--package", "windlass", "--no-default-features", "--edges", "normal", "--prefix", "none"])?;
+    ensure!(!tree.contains("windlass-sim"), "the operator's build depends on the embedded cluster");
+    Ok(Outcome::Passed(1, "build of the operator alone".into()))
+}
+
+fn demo() -> Result<Outcome> {
+    cargo(&["run", "--quiet", "--release", "--package", "windlass", "--", "demo", "--speed", "1000", "--no-tty"])?;
+    let output = cargo(&["run", "--quiet", "--release", "--package", "windlass", "--", "demo", "--speed", "1000", "-o", "json"])?;
+    let summary: Value = serde_json::from_str(output.lines().last().unwrap_or_default())?;
+    let upgrade = &summary["upgrades"][0];
+    ensure!(upgrade["result"] == "Done", "the upgrade did not end: {upgrade}");
+    ensure!(upgrade["leaderRestarts"] == 0, "a leader was restarted: {upgrade}");
+    ensure!(upgrade["leadershipMoves"].as_u64().is_some_and(|moves| moves <= 2), "leadership moved too often: {upgrade}");
+    ensure!(upgrade["minHealthy"].as_u64().is_some_and(|healthy| healthy >= 2), "too few members were healthy: {upgrade}");
+    ensure!(summary["violations"] == 0 && summary["checked"].as_u64().is_some_and(|checked| checked > 0), "violations: {summary}");
+    Ok(Outcome::Passed(1, "upgrade shown".into()))
+}
+
+/// One suite of the rehearsal; its last line says what it tried.
+fn rehearse(suite: &str, words: &[&str]) -> Result<Outcome> {
+    let mut all = vec!["run", "--quiet", "--release", "--package", "windlass-rehearsal", "--features", "seeded-bugs", "--", suite];
+    all.extend(words);
+    let output = cargo(&all)?;
+    let line = output.lines().last().unwrap_or_default();
+    let rest = line.strip_prefix(suite).and_then(|rest| rest.strip_prefix(": ")).unwrap_or_default();
+    let (count, what) = rest.split_once(' ').unwrap_or_default();
+    let count = count.parse::<usize>().unwrap_or(0);
+    ensure!(count > 0, "{suite} ran nothing: {line}");
+    Ok(Outcome::Passed(count, what.to_owned()))
+}

@@ -1,0 +1,44 @@
+//! Running other programs from the workspace's root, with their output shown and kept.
+
+use std::{
+    env,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+};
+
+use anyhow::{Context, Result, bail};
+
+/// The workspace's root.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// `cargo` with these words, shown as it runs. What it printed on standard output; an error if it failed.
+pub fn cargo(words: &[&str]) -> Result<String> {
+    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let mut child = Command::new(cargo)
+        .args(words)
+        .current_dir(root())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .with_context(|| format!("cargo {} can't be started", words.join(" ")))?;
+    let output = child.stdout.take().context("no output")?;
+    let reader = thread::spawn(move || {
+        let mut text = String::new();
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            println!("{line}");
+            text.push_str(&line);
+            text.push('\n');
+        }
+        text
+    });
+    let status = child.wait()?;
+    let text = reader.join().unwrap_or_default();
+    if !status.success() {
+        bail!("cargo {} failed", words.join(" "));
+    }
+    Ok(text)
+}
