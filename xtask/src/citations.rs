@@ -17,7 +17,11 @@ pub fn check() -> Result<usize> {
     for folder in ["crates", "xtask"] {
         visit(&root().join(folder), &mut cited)?;
     }
-    let lost: Vec<String> = cited.iter().filter(|(number, _)| !known.contains(*number)).map(|(number, file)| format!("{number} in {}", file.display())).collect();
+    let lost: Vec<String> = cited
+        .iter()
+        .filter(|(number, _)| !known.contains(*number))
+        .map(|(number, file)| format!("{number} in {}", file.display()))
+        .collect();
     ensure!(lost.is_empty(), "cited and not in docs/requirements.md or docs/hazards.md: {}", lost.join(", "));
     Ok(cited.len())
 }
@@ -43,7 +47,9 @@ fn visit(folder: &Path, cited: &mut BTreeMap<String, PathBuf>) -> Result<()> {
             // Citations stand in comments, in parentheses or after "as".
             for comment in text.lines().filter_map(|line| line.split_once("//").map(|(_, comment)| comment)) {
                 for word in comment.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| is_number(word)) {
-                    cited.entry(word.to_owned()).or_insert_with(|| path.strip_prefix(root()).unwrap_or(&path).to_path_buf());
+                    cited
+                        .entry(word.to_owned())
+                        .or_insert_with(|| path.strip_prefix(root()).unwrap_or(&path).to_path_buf());
                 }
             }
         }

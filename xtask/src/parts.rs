@@ -26,8 +26,16 @@ struct Part {
 const PARTS: &[Part] = &[
     Part { name: "format", minutes: 1, run: format },
     Part { name: "lints", minutes: 4, run: lints },
-    Part { name: "purity", minutes: 1, run: || purity::check().map(|count| Outcome::Passed(count, "dependencies of plan".into())) },
-    Part { name: "citations", minutes: 1, run: || citations::check().map(|count| Outcome::Passed(count, "numbers cited".into())) },
+    Part {
+        name: "purity",
+        minutes: 1,
+        run: || purity::check().map(|count| Outcome::Passed(count, "dependencies of plan".into())),
+    },
+    Part {
+        name: "citations",
+        minutes: 1,
+        run: || citations::check().map(|count| Outcome::Passed(count, "numbers cited".into())),
+    },
     Part { name: "generated", minutes: 1, run: generated },
     Part { name: "licences", minutes: 1, run: licences },
     Part { name: "unit", minutes: 6, run: unit },
@@ -50,7 +58,8 @@ pub fn run(filter: Option<&str>, list: bool) -> Result<ExitCode> {
         println!("{:<12} {:>3} min", "all", PARTS.iter().map(|part| part.minutes).sum::<u32>());
         return Ok(ExitCode::SUCCESS);
     }
-    let chosen: Vec<&Part> = PARTS.iter().filter(|part| filter.is_none_or(|filter| part.name.contains(filter))).collect();
+    let chosen: Vec<&Part> =
+        PARTS.iter().filter(|part| filter.is_none_or(|filter| part.name.contains(filter))).collect();
     if chosen.is_empty() {
         bail!("no part is called that; cargo xtask test --list shows them");
     }
@@ -93,7 +102,18 @@ fn format() -> Result<Outcome> {
 
 fn lints() -> Result<Outcome> {
     cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
-    cargo(&["clippy", "--quiet", "--package", "windlass-rehearsal", "--all-targets", "--features", "seeded-bugs", "--", "-D", "warnings"])?;
+    cargo(&[
+        "clippy",
+        "--quiet",
+        "--package",
+        "windlass-rehearsal",
+        "--all-targets",
+        "--features",
+        "seeded-bugs",
+        "--",
+        "-D",
+        "warnings",
+    ])?;
     Ok(Outcome::Passed(2, "sets of features without a warning".into()))
 }
 
@@ -103,7 +123,8 @@ fn generated() -> Result<Outcome> {
 }
 
 fn licences() -> Result<Outcome> {
-    let installed = std::process::Command::new("cargo-deny").arg("--version").output().is_ok_and(|output| output.status.success());
+    let installed =
+        std::process::Command::new("cargo-deny").arg("--version").output().is_ok_and(|output| output.status.success());
     if !installed {
         return Ok(Outcome::Skipped("cargo-deny is not installed (cargo install cargo-deny)".into()));
     }
@@ -128,27 +149,68 @@ fn unit() -> Result<Outcome> {
 
 fn without_sim() -> Result<Outcome> {
     cargo(&["check", "--quiet", "--package", "windlass", "--no-default-features"])?;
-    let tree = cargo(&["tree", "--quiet", "--package", "windlass", "--no-default-features", "--edges", "normal", "--prefix", "none"])?;
+    let tree = cargo(&[
+        "tree",
+        "--quiet",
+        "--package",
+        "windlass",
+        "--no-default-features",
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+    ])?;
     ensure!(!tree.contains("windlass-sim"), "the operator's build depends on the embedded cluster");
     Ok(Outcome::Passed(1, "build of the operator alone".into()))
 }
 
 fn demo() -> Result<Outcome> {
     cargo(&["run", "--quiet", "--release", "--package", "windlass", "--", "demo", "--speed", "1000", "--no-tty"])?;
-    let output = cargo(&["run", "--quiet", "--release", "--package", "windlass", "--", "demo", "--speed", "1000", "-o", "json"])?;
+    let output = cargo(&[
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "windlass",
+        "--",
+        "demo",
+        "--speed",
+        "1000",
+        "-o",
+        "json",
+    ])?;
     let summary: Value = serde_json::from_str(output.lines().last().unwrap_or_default())?;
     let upgrade = &summary["upgrades"][0];
     ensure!(upgrade["result"] == "Done", "the upgrade did not end: {upgrade}");
     ensure!(upgrade["leaderRestarts"] == 0, "a leader was restarted: {upgrade}");
-    ensure!(upgrade["leadershipMoves"].as_u64().is_some_and(|moves| moves <= 2), "leadership moved too often: {upgrade}");
-    ensure!(upgrade["minHealthy"].as_u64().is_some_and(|healthy| healthy >= 2), "too few members were healthy: {upgrade}");
-    ensure!(summary["violations"] == 0 && summary["checked"].as_u64().is_some_and(|checked| checked > 0), "violations: {summary}");
+    ensure!(
+        upgrade["leadershipMoves"].as_u64().is_some_and(|moves| moves <= 2),
+        "leadership moved too often: {upgrade}"
+    );
+    ensure!(
+        upgrade["minHealthy"].as_u64().is_some_and(|healthy| healthy >= 2),
+        "too few members were healthy: {upgrade}"
+    );
+    ensure!(
+        summary["violations"] == 0 && summary["checked"].as_u64().is_some_and(|checked| checked > 0),
+        "violations: {summary}"
+    );
     Ok(Outcome::Passed(1, "upgrade shown".into()))
 }
 
 /// One suite of the rehearsal; its last line says what it tried.
 fn rehearse(suite: &str, words: &[&str]) -> Result<Outcome> {
-    let mut all = vec!["run", "--quiet", "--release", "--package", "windlass-rehearsal", "--features", "seeded-bugs", "--", suite];
+    let mut all = vec![
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "windlass-rehearsal",
+        "--features",
+        "seeded-bugs",
+        "--",
+        suite,
+    ];
     all.extend(words);
     let output = cargo(&all)?;
     let line = output.lines().last().unwrap_or_default();

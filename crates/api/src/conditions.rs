@@ -50,8 +50,11 @@ impl From<bool> for Tri {
 
 /// The conditions for a verdict. Transition times of conditions whose status stays are kept, so an equal verdict gives equal bytes.
 pub fn conditions(before: &[Condition], verdict: &Verdict, generation: i64, now: Timestamp) -> Vec<Condition> {
-    let states =
-        [("Ready", verdict.ready), ("Reconciling", Tri::from(verdict.reconciling)), ("Stalled", Tri::from(verdict.stalled))];
+    let states = [
+        ("Ready", verdict.ready),
+        ("Reconciling", Tri::from(verdict.reconciling)),
+        ("Stalled", Tri::from(verdict.stalled)),
+    ];
     states
         .into_iter()
         .map(|(type_, status)| {
@@ -74,7 +77,13 @@ mod tests {
 
     #[test]
     fn transition_times_move_only_with_the_status() {
-        let verdict = |ready| Verdict { ready, reconciling: false, stalled: false, reason: "Upgraded".into(), message: String::new() };
+        let verdict = |ready| Verdict {
+            ready,
+            reconciling: false,
+            stalled: false,
+            reason: "Upgraded".into(),
+            message: String::new(),
+        };
         let (first, second) = (Timestamp::from_second(1).unwrap(), Timestamp::from_second(2).unwrap());
         let before = conditions(&[], &verdict(Tri::Unknown), 1, first);
         let after = conditions(&before, &verdict(Tri::True), 1, second);

@@ -16,6 +16,7 @@ use crate::status::QuorumClusterStatus;
     status = "QuorumClusterStatus",
     shortname = "qc",
     category = "windlass",
+    doc = "Keeps a quorum that lives in a StatefulSet at the wanted version, one member at a time.",
     derive = "PartialEq",
     printcolumn = r#"{"name":"System","type":"string","jsonPath":".spec.system.type"}"#,
     printcolumn = r#"{"name":"Version","type":"string","jsonPath":".status.currentVersion"}"#,

@@ -30,7 +30,8 @@ pub fn want(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Want, Hold> 
         allow_downgrade: spec.policy.allow_downgrade,
         accept_downtime: spec.policy.accept_downtime,
         deadlines: deadlines(&spec.upgrade.deadlines)?,
-        max_lag: u64::try_from(spec.upgrade.max_lag_entries).map_err(|error| invalid("spec.upgrade.maxLagEntries", &error))?,
+        max_lag: u64::try_from(spec.upgrade.max_lag_entries)
+            .map_err(|error| invalid("spec.upgrade.maxLagEntries", &error))?,
     })
 }
 
@@ -84,8 +85,12 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         stage,
         intent: _,
     } = upgrade;
-    let version = |field: &str, text: &str| Version::from_str(text).map_err(|error| invalid(&format!("status.upgrade.{field}"), &error));
-    let number = |field: &str, value: i32| u32::try_from(value).map_err(|error| invalid(&format!("status.upgrade.{field}"), &error));
+    let version = |field: &str, text: &str| {
+        Version::from_str(text).map_err(|error| invalid(&format!("status.upgrade.{field}"), &error))
+    };
+    let number = |field: &str, value: i32| {
+        u32::try_from(value).map_err(|error| invalid(&format!("status.upgrade.{field}"), &error))
+    };
     Ok(Record {
         target: Target { version: version("targetVersion", target_version)?, image: target_image.clone() },
         from: Target { version: version("fromVersion", from_version)?, image: from_image.clone() },
@@ -150,7 +155,12 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
 /// Who acts, from the status.
 pub fn election(written: &Election) -> Result<fence::Election, Hold> {
     let epoch = u64::try_from(written.epoch).map_err(|error| invalid("status.election.epoch", &error))?;
-    Ok(fence::Election { id: ElectionId::new(&written.id), epoch, claimed_at: written.claimed_at.0, settled: written.settled })
+    Ok(fence::Election {
+        id: ElectionId::new(&written.id),
+        epoch,
+        claimed_at: written.claimed_at.0,
+        settled: written.settled,
+    })
 }
 
 /// Who acts, for the status.
@@ -177,7 +187,11 @@ mod tests {
     }
 
     #[rstest]
-    #[case::habit_of_v("version: 8.5.1", "registry.example:5000/pingcap/pd:v8.1.0", "registry.example:5000/pingcap/pd:v8.5.1")]
+    #[case::habit_of_v(
+        "version: 8.5.1",
+        "registry.example:5000/pingcap/pd:v8.1.0",
+        "registry.example:5000/pingcap/pd:v8.5.1"
+    )]
     #[case::habit_without_v("version: v8.5.1", "pingcap/pd:8.1.0", "pingcap/pd:8.5.1")]
     #[case::digest_is_dropped(
         "version: 8.5.1",
@@ -193,7 +207,11 @@ mod tests {
     #[case::version("version: latest", "pd:v8.1.0", "spec.version")]
     #[case::image("version: 8.5.1\nimage: 'PD:8:5'", "pd:v8.1.0", "spec.image")]
     #[case::todays_image("version: 8.5.1", "::", "the StatefulSet's image")]
-    #[case::deadline("version: 8.5.1\nupgrade: { deadlines: { ready: soon } }", "pd:v8.1.0", "spec.upgrade.deadlines.ready")]
+    #[case::deadline(
+        "version: 8.5.1\nupgrade: { deadlines: { ready: soon } }",
+        "pd:v8.1.0",
+        "spec.upgrade.deadlines.ready"
+    )]
     fn what_cannot_be_read_is_named(#[case] yaml: &str, #[case] today: &str, #[case] field: &str) {
         let hold = want(&spec(yaml), today).unwrap_err();
         assert_eq!(hold.reason, Reason::InvalidSpec);

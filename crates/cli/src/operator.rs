@@ -88,7 +88,8 @@ async fn operate(arguments: Arguments) -> Result<()> {
     let client = client::connect(config, settings.longest_write)?;
     let context = Context::new(client, Arc::new(OverNetwork), Arc::new(SystemClock), settings);
 
-    let listener = TcpListener::bind(arguments.listen).await.with_context(|| format!("can't listen on {}", arguments.listen))?;
+    let listener =
+        TcpListener::bind(arguments.listen).await.with_context(|| format!("can't listen on {}", arguments.listen))?;
     tracing::info!(listen = %arguments.listen, identity = context.settings.identity, version = env!("CARGO_PKG_VERSION"), "windlass operator");
     let mut serving = std::pin::pin!(serve::serve(listener, context.metrics.clone()));
     let mut running = std::pin::pin!(windlass_operator::run(&context, stopped()?));

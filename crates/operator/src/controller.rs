@@ -86,18 +86,24 @@ async fn until(due: Option<Instant>) {
 
 /// All watches, merged in a fixed order.
 fn wakes(context: &Context) -> impl Stream<Item = Wake> {
-    let resources = watcher::watcher(api::<QuorumCluster>(context), watcher::Config::default()).backoff(Steady::default());
+    let resources =
+        watcher::watcher(api::<QuorumCluster>(context), watcher::Config::default()).backoff(Steady::default());
     let resources = resources.flat_map(|event| stream::iter(touched(event))).map(|resource: QuorumCluster| {
         let key = Key { namespace: resource.namespace().unwrap_or_default(), name: resource.name_any() };
         Wake::Resource(key, resource.spec.workload.stateful_set)
     });
-    let sets = watcher::watcher(api::<PartialObjectMeta<StatefulSet>>(context), watcher::Config::default()).backoff(Steady::default());
+    let sets = watcher::watcher(api::<PartialObjectMeta<StatefulSet>>(context), watcher::Config::default())
+        .backoff(Steady::default());
     let sets = sets
         .flat_map(|event| stream::iter(touched(event)))
         .map(|set: PartialObjectMeta<StatefulSet>| Wake::Workload(set.namespace().unwrap_or_default(), set.name_any()));
-    let pods = watcher::watcher(api::<PartialObjectMeta<Pod>>(context), watcher::Config::default()).backoff(Steady::default());
+    let pods =
+        watcher::watcher(api::<PartialObjectMeta<Pod>>(context), watcher::Config::default()).backoff(Steady::default());
     let pods = pods.flat_map(|event| stream::iter(touched(event))).filter_map(async |pod: PartialObjectMeta<Pod>| {
-        let owner = pod.owner_references().iter().find(|owner| owner.controller == Some(true) && owner.kind == "StatefulSet")?;
+        let owner = pod
+            .owner_references()
+            .iter()
+            .find(|owner| owner.controller == Some(true) && owner.kind == "StatefulSet")?;
         Some(Wake::Workload(pod.namespace().unwrap_or_default(), owner.name.clone()))
     });
     stream::select(resources.boxed_local(), stream::select(sets.boxed_local(), pods.boxed_local()))

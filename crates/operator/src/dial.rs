@@ -29,6 +29,8 @@ impl Dial for OverNetwork {
     fn transport(&self, tls: Option<&TlsMaterial>) -> Result<Arc<dyn Transport>, String> {
         let Some(TlsMaterial { roots, identity }) = tls else { return Ok(Arc::new(Network::plain())) };
         let identity = identity.as_ref().map(|(certificate, key)| Identity { certificate, key });
-        Network::with_tls(roots, identity).map(|network| Arc::new(network) as Arc<dyn Transport>).map_err(|error| error.to_string())
+        Network::with_tls(roots, identity)
+            .map(|network| Arc::new(network) as Arc<dyn Transport>)
+            .map_err(|error| error.to_string())
     }
 }

@@ -42,7 +42,12 @@ pub struct Actor<'a> {
 
 impl Actor<'_> {
     /// Sends one write: only while the term is ours, and with a deadline inside it.
-    pub async fn write<T>(&self, verb: &'static str, what: &str, send: impl Future<Output = kube::Result<T>>) -> Result<T, Error> {
+    pub async fn write<T>(
+        &self,
+        verb: &'static str,
+        what: &str,
+        send: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, Error> {
         let left = self.lease.remaining(self.term)?;
         let deadline = left.min(self.context.settings.write_deadline);
         let answer = self.context.bounded(deadline, verb, what, send).await;
@@ -147,7 +152,12 @@ async fn hand_over(
 }
 
 /// Lets no eviction of the set's pods through (H12).
-async fn hold_evictions(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed, set: &StatefulSet) -> Result<(), Error> {
+async fn hold_evictions(
+    actor: Actor<'_>,
+    resource: &QuorumCluster,
+    observed: &Observed,
+    set: &StatefulSet,
+) -> Result<(), Error> {
     let selector = set.spec.as_ref().map(|spec| spec.selector.clone()).unwrap_or_default();
     match own_budget(observed, set) {
         Some(budget) => select(actor, budget, &selector).await,
@@ -166,7 +176,10 @@ pub async fn release_evictions(actor: Actor<'_>, observed: &Observed, set: &Stat
 
 /// A selector that no pod of anybody's matches.
 fn nothing() -> LabelSelector {
-    LabelSelector { match_labels: Some([("windlass.dev/covers".to_owned(), "nothing".to_owned())].into()), ..LabelSelector::default() }
+    LabelSelector {
+        match_labels: Some([("windlass.dev/covers".to_owned(), "nothing".to_owned())].into()),
+        ..LabelSelector::default()
+    }
 }
 
 fn own_budget<'a>(observed: &'a Observed, set: &StatefulSet) -> Option<&'a PodDisruptionBudget> {
@@ -187,7 +200,12 @@ async fn select(actor: Actor<'_>, budget: &PodDisruptionBudget, selector: &Label
 }
 
 /// A PodDisruptionBudget that allows no eviction of what it selects. It belongs to the custom resource and goes with it.
-async fn create_budget(actor: Actor<'_>, resource: &QuorumCluster, set: &StatefulSet, selector: LabelSelector) -> Result<(), Error> {
+async fn create_budget(
+    actor: Actor<'_>,
+    resource: &QuorumCluster,
+    set: &StatefulSet,
+    selector: LabelSelector,
+) -> Result<(), Error> {
     let (name, namespace) = (budget_name(&set.name_any()), set.namespace().unwrap_or_default());
     let budget = PodDisruptionBudget {
         metadata: ObjectMeta {
@@ -231,7 +249,13 @@ pub async fn touch(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observ
     }
 }
 
-async fn touch_one<K>(actor: Actor<'_>, api: &Api<K>, kind: &str, name: &str, mark: &serde_json::Value) -> Result<(), Error>
+async fn touch_one<K>(
+    actor: Actor<'_>,
+    api: &Api<K>,
+    kind: &str,
+    name: &str,
+    mark: &serde_json::Value,
+) -> Result<(), Error>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {

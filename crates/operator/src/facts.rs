@@ -20,14 +20,22 @@ pub fn pd(answers: &[Answer]) -> Quorum {
         return Quorum::unknown(&format!("{first_pod} and {pod} list different members"));
     }
     if said.len() < majority(first.members.len()) {
-        return Quorum::unknown(&format!("only {} of {} members answered: {}", said.len(), first.members.len(), silence(answers)));
+        return Quorum::unknown(&format!(
+            "only {} of {} members answered: {}",
+            said.len(),
+            first.members.len(),
+            silence(answers)
+        ));
     }
     if let Some(member) = first.members.iter().find(|member| member.name.is_empty()) {
         return Quorum::unknown(&format!("member {} was added and has never started", member.id));
     }
     let leader = leader(&said);
-    let members =
-        first.members.iter().map(|member| (MemberName::new(&member.name), judge(member, answers, &said, leader.known()))).collect();
+    let members = first
+        .members
+        .iter()
+        .map(|member| (MemberName::new(&member.name), judge(member, answers, &said, leader.known())))
+        .collect();
     Quorum { members: Fact::Known(members), leader }
 }
 
@@ -44,7 +52,9 @@ fn leader(said: &[(&str, &Said)]) -> Fact<MemberName> {
                 named.entry(leader).or_insert(pod);
             }
             (Some(leader), Some(etcd)) => {
-                return Fact::Unknown(format!("{pod} says that {leader} leads PD and {etcd} leads its etcd: leadership is moving"));
+                return Fact::Unknown(format!(
+                    "{pod} says that {leader} leads PD and {etcd} leads its etcd: leadership is moving"
+                ));
             }
             (None, _) | (_, None) => return Fact::Unknown(format!("{pod} knows of no leader")),
         }
@@ -52,7 +62,9 @@ fn leader(said: &[(&str, &Said)]) -> Fact<MemberName> {
     let mut named = named.into_iter();
     match (named.next(), named.next()) {
         (Some((leader, _)), None) => Fact::Known(MemberName::new(leader)),
-        (Some((one, by)), Some((other, and_by))) => Fact::Unknown(format!("{by} says that {one} leads, {and_by} says {other}")),
+        (Some((one, by)), Some((other, and_by))) => {
+            Fact::Unknown(format!("{by} says that {one} leads, {and_by} says {other}"))
+        }
         (None, _) => Fact::Unknown("nobody names a leader".into()),
     }
 }
@@ -87,7 +99,8 @@ fn judge(member: &PdMember, answers: &[Answer], said: &[(&str, &Said)], leader: 
 }
 
 fn silence(answers: &[Answer]) -> String {
-    let errors: Vec<String> = answers.iter().filter_map(|answer| answer.said.as_ref().err()).map(ToString::to_string).collect();
+    let errors: Vec<String> =
+        answers.iter().filter_map(|answer| answer.said.as_ref().err()).map(ToString::to_string).collect();
     if errors.is_empty() { "no pod has an address yet".into() } else { errors.join("; ") }
 }
 

@@ -189,7 +189,8 @@ impl<'a> Lease<'a> {
         if spec.holder_identity.as_deref().unwrap_or_default().is_empty() {
             return true;
         }
-        let duration = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
+        let duration =
+            spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
         let duration = duration.unwrap_or(self.context.settings.lease_duration);
         self.state().observed.as_ref().is_some_and(|(_, since)| since.elapsed() >= duration)
     }

@@ -63,7 +63,12 @@ impl Default for Metrics {
         registry.register("steps", "Acts, by kind and result", metrics.steps.clone());
         registry.register("holds", "Passes that ended in waiting, by reason", metrics.holds.clone());
         registry.register("writes", "Writes to the API server, by verb and result", metrics.writes.clone());
-        registry.register_with_unit("evidence_age", "Age of what a disruptive act rested on", Unit::Seconds, metrics.evidence.clone());
+        registry.register_with_unit(
+            "evidence_age",
+            "Age of what a disruptive act rested on",
+            Unit::Seconds,
+            metrics.evidence.clone(),
+        );
         registry.register("take_overs", "Resources taken over from another process", metrics.take_overs.clone());
         Self { registry, ..metrics }
     }

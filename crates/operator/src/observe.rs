@@ -60,7 +60,16 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
     let siblings = list(context, &format!("quorumclusters in {namespace}"), &siblings, "").await?;
     let Some(set) = get(context, &format!("statefulsets/{namespace}/{name}"), &sets, name).await? else {
         let quorum = Quorum::unknown("there is no StatefulSet");
-        return Ok(Observed { since, set: None, pods: vec![], budgets: vec![], siblings, quorum, peers: vec![], tls: None });
+        return Ok(Observed {
+            since,
+            set: None,
+            pods: vec![],
+            budgets: vec![],
+            siblings,
+            quorum,
+            peers: vec![],
+            tls: None,
+        });
     };
 
     let budgets: Api<PodDisruptionBudget> = Api::namespaced(context.client.clone(), &namespace);
@@ -69,7 +78,9 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
     let pods: Api<Pod> = Api::namespaced(context.client.clone(), &namespace);
     let pods = list(context, &format!("pods of {name}"), &pods, &selector(&set)).await?;
     let uid = set.uid();
-    let owned = |pod: &Pod| pod.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref() && owner.controller == Some(true));
+    let owned = |pod: &Pod| {
+        pod.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref() && owner.controller == Some(true))
+    };
     let mut pods: Vec<Pod> = pods.into_iter().filter(owned).collect();
     pods.sort_by_key(ResourceExt::name_any);
 

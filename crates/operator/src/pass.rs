@@ -65,7 +65,12 @@ async fn look(actor: Actor<'_>, key: &Key) -> Result<Next, Error> {
     }
     let observed = observe::observe(context, &resource).await?;
     if let Some(set) = &observed.set
-        && !seen_own_writes(actor, "statefulsets", &format!("{}/{}", key.namespace, set.name_any()), set.resource_version().as_deref())
+        && !seen_own_writes(
+            actor,
+            "statefulsets",
+            &format!("{}/{}", key.namespace, set.name_any()),
+            set.resource_version().as_deref(),
+        )
     {
         return Ok(Next::After(AFTER_STALE));
     }
@@ -73,17 +78,18 @@ async fn look(actor: Actor<'_>, key: &Key) -> Result<Next, Error> {
         finalize::finalize(actor, &resource, &observed).await?;
         return Ok(Next::After(context.settings.idle_recheck));
     }
-    match validate::validate(&resource, &observed) {
+    let (view, container, plan) = match validate::validate(&resource, &observed) {
         Ok(Validated { want, view, container }) => {
             let plan = rollout::plan(&want, &view, context.clock.now());
-            carry_on(actor, &resource, &observed, &view, container, &plan).await
+            (view, container, plan)
         }
         Err(hold) => match take_back(&resource, &observed, &hold) {
             // Taking back needs no container.
-            Some((view, plan)) => carry_on(actor, &resource, &observed, &view, 0, &plan).await,
-            None => hold_back(actor, &resource, &hold).await,
+            Some((view, plan)) => (view, 0, plan),
+            None => return hold_back(actor, &resource, &hold).await,
         },
-    }
+    };
+    carry_on(actor, &resource, &observed, &view, container, &plan).await
 }
 
 /// A permit that stands is not left standing because something can't be read: nobody would mind it (H9).
@@ -123,14 +129,16 @@ async fn claim(actor: Actor<'_>, resource: &QuorumCluster) -> Result<Option<Next
             if recorded.is_some() {
                 context.metrics.take_over();
             }
-            let status = windlass_api::QuorumClusterStatus { election: Some(translate::written_election(&election)), ..status };
+            let status =
+                windlass_api::QuorumClusterStatus { election: Some(translate::written_election(&election)), ..status };
             report::write(actor, resource, status).await?;
             Ok(Some(Next::After(Duration::ZERO)))
         }
         Claim::Touch(election) => {
             let observed = observe::observe(context, resource).await?;
             execute::touch(actor, resource, &observed).await?;
-            let status = windlass_api::QuorumClusterStatus { election: Some(translate::written_election(&election)), ..status };
+            let status =
+                windlass_api::QuorumClusterStatus { election: Some(translate::written_election(&election)), ..status };
             report::write(actor, resource, status).await?;
             Ok(Some(Next::After(Duration::ZERO)))
         }
@@ -184,19 +192,35 @@ async fn carry_on(
     }
 }
 
-async fn act(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed, container: usize, step: &Step) -> Result<Next, Error> {
+async fn act(
+    actor: Actor<'_>,
+    resource: &QuorumCluster,
+    observed: &Observed,
+    container: usize,
+    step: &Step,
+) -> Result<Next, Error> {
     tracing::info!(resource = %resource.name_any(), step = step.name(), "{step}");
     let result = execute(actor, resource, observed, container, step).await;
     actor.context.metrics.step(step, result.as_ref().err().map(Error::class));
     match result {
         Ok(()) => {
-            tell(actor, resource, Telling { warning: false, reason: step.name(), action: "Act", note: step.to_string() }).await;
+            tell(
+                actor,
+                resource,
+                Telling { warning: false, reason: step.name(), action: "Act", note: step.to_string() },
+            )
+            .await;
             Ok(Next::After(AFTER_ACT))
         }
         Err(error) => {
             if matches!(error.class(), Class::Transient | Class::Refused) {
                 let note = format!("{step}: {}", error.story());
-                tell(actor, resource, Telling { warning: true, reason: "StepFailed", action: step.name(), note: note.clone() }).await;
+                tell(
+                    actor,
+                    resource,
+                    Telling { warning: true, reason: "StepFailed", action: step.name(), note: note.clone() },
+                )
+                .await;
                 let mut status = resource.status.clone().unwrap_or_default();
                 for condition in &mut status.conditions {
                     condition.message.clone_from(&note);
@@ -217,7 +241,8 @@ fn ready_reason(resource: &QuorumCluster) -> Option<&str> {
 async fn tell_if_new(actor: Actor<'_>, resource: &QuorumCluster, hold: &Hold) {
     if ready_reason(resource) != Some(hold.reason.name()) && !hold.reason.is_momentary() {
         let warning = hold.reason.needs_a_person();
-        tell(actor, resource, Telling { warning, reason: hold.reason.name(), action: "Wait", note: hold.to_string() }).await;
+        tell(actor, resource, Telling { warning, reason: hold.reason.name(), action: "Wait", note: hold.to_string() })
+            .await;
     }
 }
 

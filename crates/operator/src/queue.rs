@@ -42,7 +42,8 @@ impl Queue {
 
     /// Takes the one that has been due for longest.
     pub fn take(&mut self, now: Instant) -> Option<Key> {
-        let (key, _) = self.waiting().filter(|(_, due)| **due <= now).min_by_key(|(key, due)| (**due, (*key).clone()))?;
+        let (key, _) =
+            self.waiting().filter(|(_, due)| **due <= now).min_by_key(|(key, due)| (**due, (*key).clone()))?;
         let key = key.clone();
         self.due.remove(&key);
         self.running.insert(key.clone());

@@ -16,7 +16,12 @@ use windlass_plan::{
 use crate::{error::Error, execute::Actor, observe::Observed};
 
 /// The status after a hold that no plan was made of.
-pub fn held(before: &QuorumClusterStatus, resource: &QuorumCluster, hold: &Hold, now: jiff::Timestamp) -> QuorumClusterStatus {
+pub fn held(
+    before: &QuorumClusterStatus,
+    resource: &QuorumCluster,
+    hold: &Hold,
+    now: jiff::Timestamp,
+) -> QuorumClusterStatus {
     let decision = if hold.reason.needs_a_person() {
         Decision::Halt { on: hold.clone() }
     } else {
@@ -134,14 +139,20 @@ fn verdict(decision: &Decision, record: Option<&windlass_plan::Record>) -> Verdi
     let (ready, reconciling, stalled, reason, message) = match decision {
         Decision::Done => (true, false, false, "UpToDate".to_owned(), "all members run the wanted version".to_owned()),
         Decision::Act(step) => (false, true, false, step.name().to_owned(), format!("{way}{step}")),
-        Decision::Wait { on, .. } => (false, on.reason != Reason::Paused, false, on.reason.name().to_owned(), format!("{way}{on}")),
+        Decision::Wait { on, .. } => {
+            (false, on.reason != Reason::Paused, false, on.reason.name().to_owned(), format!("{way}{on}"))
+        }
         Decision::Halt { on } => (false, false, true, on.reason.name().to_owned(), format!("{way}{on}")),
     };
     Verdict { ready: ready.into(), reconciling, stalled, reason, message }
 }
 
 /// Writes the status if it differs, as a compare-and-swap on what was read. The resource as it is afterwards.
-pub async fn write(actor: Actor<'_>, resource: &QuorumCluster, status: QuorumClusterStatus) -> Result<QuorumCluster, Error> {
+pub async fn write(
+    actor: Actor<'_>,
+    resource: &QuorumCluster,
+    status: QuorumClusterStatus,
+) -> Result<QuorumCluster, Error> {
     if resource.status.as_ref() == Some(&status) {
         return Ok(resource.clone());
     }

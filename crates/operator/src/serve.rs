@@ -15,7 +15,9 @@ pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>) -> std::io::Res
         .route("/readyz", get(async || "ok\n"))
         .route(
             "/metrics",
-            get(async move || ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], metrics.text())),
+            get(async move || {
+                ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], metrics.text())
+            }),
         );
     axum::serve(listener, router).await
 }

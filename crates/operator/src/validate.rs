@@ -72,7 +72,11 @@ fn alone(resource: &QuorumCluster, siblings: &[QuorumCluster]) -> Result<(), Hol
         None => Ok(()),
         Some(rival) => Err(Hold::new(
             Reason::AlreadyManaged,
-            format!("StatefulSet {} is managed by QuorumCluster {}", resource.spec.workload.stateful_set, rival.name_any()),
+            format!(
+                "StatefulSet {} is managed by QuorumCluster {}",
+                resource.spec.workload.stateful_set,
+                rival.name_any()
+            ),
         )),
     }
 }
@@ -80,7 +84,12 @@ fn alone(resource: &QuorumCluster, siblings: &[QuorumCluster]) -> Result<(), Hol
 /// The managed container's place and image in the pod template.
 fn container(resource: &QuorumCluster, set: &StatefulSet) -> Result<(usize, String), Hold> {
     let wanted = &resource.spec.workload.container;
-    let containers = set.spec.as_ref().and_then(|spec| spec.template.spec.as_ref()).map(|pod| pod.containers.as_slice()).unwrap_or_default();
+    let containers = set
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.template.spec.as_ref())
+        .map(|pod| pod.containers.as_slice())
+        .unwrap_or_default();
     if let Some((index, container)) = containers.iter().enumerate().find(|(_, container)| container.name == *wanted) {
         return Ok((index, container.image.clone().unwrap_or_default()));
     }
@@ -91,22 +100,32 @@ fn container(resource: &QuorumCluster, set: &StatefulSet) -> Result<(usize, Stri
 
 /// The StatefulSet reduced to what a decision needs.
 pub fn workload(set: &StatefulSet, image: String) -> Result<Workload, Hold> {
-    let unreadable = |what: &str| Hold::new(Reason::InvalidSpec, format!("StatefulSet {}: {what} can't be read", set.name_any()));
+    let unreadable =
+        |what: &str| Hold::new(Reason::InvalidSpec, format!("StatefulSet {}: {what} can't be read", set.name_any()));
     let spec = set.spec.as_ref().ok_or_else(|| unreadable("spec"))?;
     let count = |what: &str, value: i32| u32::try_from(value).map_err(|_| unreadable(what));
     let update = spec.update_strategy.as_ref();
     let strategy = match update.and_then(|update| update.type_.as_deref()) {
         Some("OnDelete") => Strategy::OnDelete,
         Some("RollingUpdate") | None => {
-            let partition = update.and_then(|update| update.rolling_update.as_ref()).and_then(|rolling| rolling.partition);
+            let partition =
+                update.and_then(|update| update.rolling_update.as_ref()).and_then(|rolling| rolling.partition);
             Strategy::RollingUpdate { partition: count("partition", partition.unwrap_or(0))? }
         }
-        Some(_) => return Err(Hold::new(Reason::UnsupportedStrategy, "the StatefulSet's update strategy is none that Windlass knows")),
+        Some(_) => {
+            return Err(Hold::new(
+                Reason::UnsupportedStrategy,
+                "the StatefulSet's update strategy is none that Windlass knows",
+            ));
+        }
     };
     let status = set.status.clone().unwrap_or_default();
     Ok(Workload {
         name: set.name_any(),
-        first_ordinal: count("ordinals.start", spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or(0))?,
+        first_ordinal: count(
+            "ordinals.start",
+            spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or(0),
+        )?,
         replicas: count("replicas", spec.replicas.unwrap_or(1))?,
         strategy,
         image,
@@ -144,7 +163,8 @@ fn trouble(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let unscheduled = status.conditions.as_deref().unwrap_or_default().iter();
     let unscheduled = unscheduled.filter(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
-    let mut unscheduled = unscheduled.filter_map(|condition| condition.message.clone().or_else(|| condition.reason.clone()));
+    let mut unscheduled =
+        unscheduled.filter_map(|condition| condition.message.clone().or_else(|| condition.reason.clone()));
     let containers = status.container_statuses.as_deref().unwrap_or_default();
     let mut waiting = containers.iter().filter_map(|container| {
         let waiting = container.state.as_ref()?.waiting.as_ref()?;
@@ -162,11 +182,14 @@ pub fn budget_name(set: &str) -> String {
 
 /// Who holds evictions of the set's pods (H12). The template's labels stand for the pods'.
 fn evictions(set: &StatefulSet, budgets: &[PodDisruptionBudget]) -> Evictions {
-    let labels = set.spec.as_ref().and_then(|spec| spec.template.metadata.as_ref()).and_then(|meta| meta.labels.clone());
+    let labels =
+        set.spec.as_ref().and_then(|spec| spec.template.metadata.as_ref()).and_then(|meta| meta.labels.clone());
     let labels = labels.unwrap_or_default();
     let covers = |budget: &&PodDisruptionBudget| {
         let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
-        selector.and_then(|selector| Selector::try_from(selector).ok()).is_some_and(|selector| selector.matches(&labels))
+        selector
+            .and_then(|selector| Selector::try_from(selector).ok())
+            .is_some_and(|selector| selector.matches(&labels))
     };
     let mine = budget_name(&set.name_any());
     let names: Vec<String> = budgets.iter().filter(covers).map(ResourceExt::name_any).collect();

@@ -61,7 +61,12 @@ pub fn claim(recorded: Option<&Election>, me: &ElectionId, longest_write: Durati
         None => Claim::Take(Election { id: me.clone(), epoch: 1, claimed_at: now, settled: true }),
         Some(other) if other.id != *me => {
             let epoch = other.epoch.saturating_add(1);
-            Claim::Take(Election { id: me.clone(), epoch, claimed_at: now, settled: bug::active(Bug::NoTouchAtTakeOver) })
+            Claim::Take(Election {
+                id: me.clone(),
+                epoch,
+                claimed_at: now,
+                settled: bug::active(Bug::NoTouchAtTakeOver),
+            })
         }
         Some(ours) if ours.settled => Claim::Held,
         Some(ours) => {
@@ -103,7 +108,9 @@ mod tests {
     #[test]
     fn the_old_leader_that_comes_back_starts_over() {
         let recorded = Election { id: ElectionId::new("b"), epoch: 7, claimed_at: at(0), settled: true };
-        let Claim::Take(again) = claim(Some(&recorded), &ElectionId::new("a"), WRITE, at(50)) else { panic!("not taken") };
+        let Claim::Take(again) = claim(Some(&recorded), &ElectionId::new("a"), WRITE, at(50)) else {
+            panic!("not taken")
+        };
         assert_eq!((again.epoch, again.settled), (8, false));
     }
 }

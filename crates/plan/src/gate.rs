@@ -79,7 +79,9 @@ pub fn pods_present(view: &View) -> Verdict {
 pub fn members_known(view: &View) -> Verdict {
     let members = match &view.quorum.members {
         Fact::Known(members) => members,
-        Fact::Unknown(why) => return Err(Hold::new(Reason::MembersUnknown, format!("the members are not known: {why}"))),
+        Fact::Unknown(why) => {
+            return Err(Hold::new(Reason::MembersUnknown, format!("the members are not known: {why}")));
+        }
     };
     let pods: BTreeSet<&MemberName> = view.pods.iter().map(|pod| &pod.name).collect();
     let listed: BTreeSet<&MemberName> = members.keys().collect();
@@ -116,7 +118,10 @@ pub fn spare_member(want: &Want, view: &View) -> Verdict {
     }
     Err(Hold::new(
         Reason::NoSpareMember,
-        format!("with {members} member{} none can be spared: replacing one takes the quorum down", if members == 1 { "" } else { "s" }),
+        format!(
+            "with {members} member{} none can be spared: replacing one takes the quorum down",
+            if members == 1 { "" } else { "s" }
+        ),
     ))
 }
 
@@ -141,12 +146,18 @@ pub fn settled(want: &Want, view: &View, version: &Version, pod: &Pod) -> Result
     };
     match &member.healthy {
         Fact::Known(true) => {}
-        Fact::Known(false) => return lacking(StageKind::Join, Reason::MemberUnhealthy, format!("{name} is not healthy")),
-        Fact::Unknown(why) => return lacking(StageKind::Join, Reason::MembersUnknown, format!("{name}'s health is not known: {why}")),
+        Fact::Known(false) => {
+            return lacking(StageKind::Join, Reason::MemberUnhealthy, format!("{name} is not healthy"));
+        }
+        Fact::Unknown(why) => {
+            return lacking(StageKind::Join, Reason::MembersUnknown, format!("{name}'s health is not known: {why}"));
+        }
     }
     let runs = match &member.version {
         Fact::Known(runs) => runs,
-        Fact::Unknown(why) => return lacking(StageKind::Join, Reason::MembersUnknown, format!("{name}'s version is not known: {why}")),
+        Fact::Unknown(why) => {
+            return lacking(StageKind::Join, Reason::MembersUnknown, format!("{name}'s version is not known: {why}"));
+        }
     };
     if view.is_outdated(pod) {
         return Ok(());
@@ -159,11 +170,15 @@ pub fn settled(want: &Want, view: &View, version: &Version, pod: &Pod) -> Result
         );
     }
     match view.quorum.lag(name) {
-        Fact::Known(Some(lag)) if lag > want.max_lag => {
-            lacking(StageKind::Sync, Reason::MemberBehind, format!("{name} is {lag} entries behind the leader, {} are allowed", want.max_lag))
-        }
+        Fact::Known(Some(lag)) if lag > want.max_lag => lacking(
+            StageKind::Sync,
+            Reason::MemberBehind,
+            format!("{name} is {lag} entries behind the leader, {} are allowed", want.max_lag),
+        ),
         Fact::Known(_) => Ok(()),
-        Fact::Unknown(why) => lacking(StageKind::Sync, Reason::MembersUnknown, format!("{name}'s position is not known: {why}")),
+        Fact::Unknown(why) => {
+            lacking(StageKind::Sync, Reason::MembersUnknown, format!("{name}'s position is not known: {why}"))
+        }
     }
 }
 
@@ -172,7 +187,11 @@ fn everyone_settled(ask: &Ask<'_>) -> Verdict {
     if bug::active(Bug::PreviousNotAwaited) {
         return Ok(());
     }
-    ask.view.pods.iter().rev().try_for_each(|pod| settled(ask.want, ask.view, ask.version, pod).map_err(|lacking| lacking.hold))
+    ask.view
+        .pods
+        .iter()
+        .rev()
+        .try_for_each(|pod| settled(ask.want, ask.view, ask.version, pod).map_err(|lacking| lacking.hold))
 }
 
 /// Enough healthy members are left without the victim (C4).
@@ -197,12 +216,18 @@ fn leadership_stays(ask: &Ask<'_>) -> Verdict {
         Some(_) | None => handover::target(ask.want, ask.view, ask.victim)?.name.clone(),
     };
     let priority = members.get(&heir).map_or(0, |member| member.priority);
-    let rival = members.iter().filter(|(name, member)| **name != heir && member.priority > priority).max_by_key(|(_, member)| member.priority);
+    let rival = members
+        .iter()
+        .filter(|(name, member)| **name != heir && member.priority > priority)
+        .max_by_key(|(_, member)| member.priority);
     match rival {
         None => Ok(()),
         Some((name, member)) => Err(Hold::new(
             Reason::LeaderPriority,
-            format!("{name} has leader-priority {}, {heir} has {priority}: leadership would not stay with {heir}", member.priority),
+            format!(
+                "{name} has leader-priority {}, {heir} has {priority}: leadership would not stay with {heir}",
+                member.priority
+            ),
         )),
     }
 }

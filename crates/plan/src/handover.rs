@@ -21,8 +21,10 @@ pub fn target<'a>(want: &Want, view: &'a View, victim: &Pod) -> Result<&'a Pod, 
         pod.name != victim.name && pod.is_up() && view.quorum.member(&pod.name).is_some_and(Member::is_healthy)
     };
     let healthy: Vec<&Pod> = view.pods.iter().filter(healthy).collect();
-    let candidates: Vec<&Pod> = healthy.iter().filter(|pod| want.allow_downgrade || is_as_new(view, victim, pod)).copied().collect();
-    let replaced = candidates.iter().filter(|pod| !view.is_outdated(pod)).min_by_key(|pod| (pod.ready_since, Reverse(pod.index)));
+    let candidates: Vec<&Pod> =
+        healthy.iter().filter(|pod| want.allow_downgrade || is_as_new(view, victim, pod)).copied().collect();
+    let replaced =
+        candidates.iter().filter(|pod| !view.is_outdated(pod)).min_by_key(|pod| (pod.ready_since, Reverse(pod.index)));
     let latest = candidates.iter().filter(|pod| view.is_outdated(pod)).min_by_key(|pod| pod.index);
     let next = candidates.iter().filter(|pod| view.is_outdated(pod)).max_by_key(|pod| pod.index);
     let choice = if bug::active(Bug::OutdatedTarget) { next.or(replaced) } else { replaced.or(latest) };

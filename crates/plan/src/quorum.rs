@@ -174,7 +174,13 @@ mod tests {
 
     #[test]
     fn an_unknown_member_is_no_spare() {
-        let health = [Fact::Known(true), Fact::Known(true), Fact::Known(true), Fact::Known(true), Fact::Unknown("timed out".into())];
+        let health = [
+            Fact::Known(true),
+            Fact::Known(true),
+            Fact::Known(true),
+            Fact::Known(true),
+            Fact::Unknown("timed out".into()),
+        ];
         assert!(!quorum(&health).survives_losing(&MemberName::new("pd-0")));
         assert!(!Quorum::unknown("nobody answered").survives_losing(&MemberName::new("pd-0")));
     }

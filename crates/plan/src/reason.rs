@@ -82,10 +82,16 @@ impl Reason {
             Self::WorkloadDeleting => "nothing is done to a StatefulSet that is being deleted",
             Self::AlreadyManaged => "delete one of the two QuorumClusters",
             Self::UnsupportedStrategy => "set the StatefulSet's updateStrategy to RollingUpdate",
-            Self::StrategyChanged => "put the update strategy back to what the message says, and find out who changed it",
-            Self::TemplateChanged => "put the image back to what the message says, or ask for it in spec.version and spec.image",
+            Self::StrategyChanged => {
+                "put the update strategy back to what the message says, and find out who changed it"
+            }
+            Self::TemplateChanged => {
+                "put the image back to what the message says, or ask for it in spec.version and spec.image"
+            }
             Self::HalfUpgraded => "set spec.requests.resume to a new value to finish what was begun",
-            Self::DowngradeNotAllowed => "ask for a newer version, or set spec.policy.allowDowngrade if going back is safe for your data",
+            Self::DowngradeNotAllowed => {
+                "ask for a newer version, or set spec.policy.allowDowngrade if going back is safe for your data"
+            }
             Self::NoSpareMember => "scale to three members, or set spec.policy.acceptDowntime",
             Self::ControllerBehind | Self::AwaitingReplacement | Self::AwaitingConclusion => {
                 "wait; if it stays, look at kube-controller-manager"
@@ -101,7 +107,9 @@ impl Reason {
             Self::LeaderPriority => "set the member's leader-priority no higher than the others'",
             Self::AwaitingHandOver => "wait; the hand-over is tried again after its deadline",
             Self::NoHandOverTarget => "repair another member so that it can lead",
-            Self::DeadlineExceeded => "look at the pod and the member that the message names; it goes on by itself once they are well",
+            Self::DeadlineExceeded => {
+                "look at the pod and the member that the message names; it goes on by itself once they are well"
+            }
             Self::StaleView => "wait; if it stays, look at the API server",
             Self::TakingOver => "wait a few seconds",
         }
@@ -111,7 +119,12 @@ impl Reason {
     pub fn is_momentary(self) -> bool {
         matches!(
             self,
-            Self::ControllerBehind | Self::AwaitingReplacement | Self::AwaitingConclusion | Self::AwaitingHandOver | Self::StaleView | Self::TakingOver
+            Self::ControllerBehind
+                | Self::AwaitingReplacement
+                | Self::AwaitingConclusion
+                | Self::AwaitingHandOver
+                | Self::StaleView
+                | Self::TakingOver
         )
     }
 

@@ -44,7 +44,12 @@ pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
 /// Brings the record up to what the cluster shows.
 fn note_progress(record: &mut Record, view: &View) {
     record.template_seen |= view.workload.observed && view.workload.image == record.target.image;
-    let led = view.quorum.leader.known().and_then(|leader| view.quorum.member(leader)).and_then(|leader| leader.version.known());
+    let led = view
+        .quorum
+        .leader
+        .known()
+        .and_then(|leader| view.quorum.member(leader))
+        .and_then(|leader| leader.version.known());
     if let Some(version) = led {
         record.note_leader(version);
     }
@@ -65,11 +70,15 @@ fn decide(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp)
     if let Some(record) = record
         && !record.accounts_for(partition)
     {
-        let message = format!("somebody set the partition to {partition}; this upgrade had set it to {}", record.partition);
+        let message =
+            format!("somebody set the partition to {partition}; this upgrade had set it to {}", record.partition);
         return halt(Hold::new(Reason::StrategyChanged, message));
     }
     if !view.workload.observed {
-        return wait(Hold::new(Reason::ControllerBehind, "the StatefulSet's controller has not seen the newest spec yet"), SOON);
+        return wait(
+            Hold::new(Reason::ControllerBehind, "the StatefulSet's controller has not seen the newest spec yet"),
+            SOON,
+        );
     }
     match record {
         None => at_rest(want, view, record, partition, now),
@@ -86,7 +95,11 @@ fn mind_permit(want: &Want, view: &View, record: &mut Record, now: Timestamp) ->
         return None;
     }
     let objection = gate::first_objection(BEFORE_RESTART, &ask(want, view, record, pod)).and_then(|()| {
-        if view.quorum.leader.is(&pod.name) && !alone(view) && !bug::active(Bug::LeaderNotChecked) && !bug::active(Bug::HandOverNotVerified) {
+        if view.quorum.leader.is(&pod.name)
+            && !alone(view)
+            && !bug::active(Bug::LeaderNotChecked)
+            && !bug::active(Bug::HandOverNotVerified)
+        {
             return Err(Hold::new(Reason::LeaderUnknown, format!("{} leads now", pod.name)));
         }
         if !gate::evictions_held(view) {
@@ -97,7 +110,10 @@ fn mind_permit(want: &Want, view: &View, record: &mut Record, now: Timestamp) ->
         }
         if view.outdated().filter(|pod| pod.index >= partition).nth(1).is_some() && !bug::active(Bug::PartitionTooLow) {
             // After the first one Kubernetes would go on by itself, on readiness alone.
-            return Err(Hold::new(Reason::QuorumAtRisk, format!("partition {partition} permits more members than {}", pod.name)));
+            return Err(Hold::new(
+                Reason::QuorumAtRisk,
+                format!("partition {partition} permits more members than {}", pod.name),
+            ));
         }
         if is_revert(want, record) {
             return Err(Hold::new(Reason::Paused, format!("{} is wanted again", want.target)));
@@ -113,7 +129,10 @@ fn mind_permit(want: &Want, view: &View, record: &mut Record, now: Timestamp) ->
         }
         Ok(()) | Err(_) => {
             let stage = record.enter(StageKind::Replace, &pod.name, now);
-            let hold = Hold::new(Reason::AwaitingReplacement, format!("Kubernetes may replace pod {} and has not begun", pod.name));
+            let hold = Hold::new(
+                Reason::AwaitingReplacement,
+                format!("Kubernetes may replace pod {} and has not begun", pod.name),
+            );
             Some(if stage.is_overdue(&want.deadlines, now) { halt(hold) } else { wait(hold, WATCHFUL) })
         }
     }
@@ -123,15 +142,24 @@ fn unusable_strategy(record: Option<&Record>) -> Hold {
     match record {
         Some(record) => Hold::new(
             Reason::StrategyChanged,
-            format!("somebody set the update strategy to OnDelete; this upgrade had set RollingUpdate with partition {}", record.partition),
+            format!(
+                "somebody set the update strategy to OnDelete; this upgrade had set RollingUpdate with partition {}",
+                record.partition
+            ),
         ),
         // H7: partition on a set that was OnDelete brings pods back on the first template it ever had.
-        None => Hold::new(Reason::UnsupportedStrategy, "the StatefulSet's update strategy is OnDelete, and this order needs RollingUpdate"),
+        None => Hold::new(
+            Reason::UnsupportedStrategy,
+            "the StatefulSet's update strategy is OnDelete, and this order needs RollingUpdate",
+        ),
     }
 }
 
 fn template_changed(view: &View, record: &Record) -> Hold {
-    let message = format!("somebody set the image to {}; this upgrade had set it to {}", view.workload.image, record.target.image);
+    let message = format!(
+        "somebody set the image to {}; this upgrade had set it to {}",
+        view.workload.image, record.target.image
+    );
     Hold::new(Reason::TemplateChanged, message)
 }
 
@@ -154,7 +182,8 @@ fn at_rest(want: &Want, view: &View, record: &mut Option<Record>, partition: u32
             Err(lacking) => wait_or_halt(lacking.hold),
         };
     }
-    let from = Target { version: newest.unwrap_or_else(|| want.target.version.clone()), image: view.workload.image.clone() };
+    let from =
+        Target { version: newest.unwrap_or_else(|| want.target.version.clone()), image: view.workload.image.clone() };
     if let Err(hold) = going_back(want, &want.target, &from) {
         return halt(hold);
     }
@@ -168,8 +197,14 @@ fn at_rest(want: &Want, view: &View, record: &mut Option<Record>, partition: u32
 fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partition: u32, now: Timestamp) -> Decision {
     let outdated: Vec<&str> = view.outdated().map(|pod| pod.name.as_str()).collect();
     let hold = match outdated.as_slice() {
-        [] => Hold::new(Reason::AwaitingConclusion, "all pods are replaced and the StatefulSet's controller has not concluded the rollout yet"),
-        some => Hold::new(Reason::HalfUpgraded, format!("a rollout that Windlass did not begin is half done: {} not replaced yet", some.join(", "))),
+        [] => Hold::new(
+            Reason::AwaitingConclusion,
+            "all pods are replaced and the StatefulSet's controller has not concluded the rollout yet",
+        ),
+        some => Hold::new(
+            Reason::HalfUpgraded,
+            format!("a rollout that Windlass did not begin is half done: {} not replaced yet", some.join(", ")),
+        ),
     };
     if hold.reason == Reason::AwaitingConclusion {
         return wait(hold, SOON);
@@ -181,7 +216,8 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
     let target = Target { version: want.target.version.clone(), image: view.workload.image.clone() };
     let mut resumed = Record::begin(target.clone(), target, partition, partition, now);
     resumed.template_seen = true;
-    let decision = mind_permit(want, view, &mut resumed, now).unwrap_or_else(|| roll(want, view, &mut resumed, partition, now));
+    let decision =
+        mind_permit(want, view, &mut resumed, now).unwrap_or_else(|| roll(want, view, &mut resumed, partition, now));
     *record = Some(resumed);
     decision
 }
@@ -195,7 +231,10 @@ fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32
     if let Err(hold) = correct_version(want, record) {
         return halt(hold);
     }
-    if want.target != record.target && !record.reverting && (!anything_replaced(view, record) || bug::active(Bug::RetargetHalfWay)) {
+    if want.target != record.target
+        && !record.reverting
+        && (!anything_replaced(view, record) || bug::active(Bug::RetargetHalfWay))
+    {
         return retarget(want, view, slot, partition, now);
     }
     // A target that changed when members are replaced already waits its turn: holding everything again would bring a replaced
@@ -240,9 +279,9 @@ fn anything_replaced(view: &View, record: &Record) -> bool {
 
 /// Back to where an unfinished upgrade came from: the old template, everything held, and the replaced members are outdated.
 fn revert(want: &Want, view: &View, record: &mut Record, partition: u32) -> Decision {
-    // Whoever leads now counts, so it must be known.
+    // Whoever leads now counts, so it must be known; a pod that is gone at the moment does not matter.
     if !want.allow_downgrade
-        && let Err(hold) = gate::members_known(view).and_then(|()| gate::leader_known(view))
+        && let Err(hold) = gate::leader_known(view).and_then(|()| leader_version(view))
     {
         return wait_or_halt(hold);
     }
@@ -250,7 +289,8 @@ fn revert(want: &Want, view: &View, record: &mut Record, partition: u32) -> Deci
         && *led > record.from.version
         && !want.allow_downgrade
     {
-        let message = format!("a member of version {led} has led, so going back to {} is a downgrade", record.from.version);
+        let message =
+            format!("a member of version {led} has led, so going back to {} is a downgrade", record.from.version);
         return halt(Hold::new(Reason::DowngradeNotAllowed, message));
     }
     std::mem::swap(&mut record.from, &mut record.target);
@@ -260,6 +300,18 @@ fn revert(want: &Want, view: &View, record: &mut Record, partition: u32) -> Deci
     record.stage = None;
     record.move_partition(partition, view.workload.replicas);
     write_template(record, view.workload.replicas)
+}
+
+/// What the leader runs is known.
+fn leader_version(view: &View) -> Result<(), Hold> {
+    let leader =
+        view.quorum.leader.known().and_then(|leader| Some((leader, view.quorum.member(leader)?.version.why()?)));
+    match leader {
+        Some((name, why)) => {
+            Err(Hold::new(Reason::MembersUnknown, format!("{name} leads and its version is not known: {why}")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// A new target before any member was touched: nothing stands in the way.
@@ -293,9 +345,14 @@ fn write_template(record: &Record, replicas: u32) -> Decision {
 /// The template is in place: the next member, or the end.
 fn roll(want: &Want, view: &View, record: &mut Record, partition: u32, now: Timestamp) -> Decision {
     let version = record.target.version.clone();
-    record.completed = view.updated().filter(|pod| gate::settled(want, view, &version, pod).is_ok()).map(|pod| pod.name.clone()).collect();
+    record.completed = view
+        .updated()
+        .filter(|pod| gate::settled(want, view, &version, pod).is_ok())
+        .map(|pod| pod.name.clone())
+        .collect();
 
-    if let Some(decision) = await_hand_over(want, view, record, now).or_else(|| await_replaced(want, view, record, now)) {
+    if let Some(decision) = await_hand_over(want, view, record, now).or_else(|| await_replaced(want, view, record, now))
+    {
         return decision;
     }
     let Some(victim) = view.outdated().next_back() else {
@@ -328,7 +385,10 @@ fn await_hand_over(want: &Want, view: &View, record: &Record, now: Timestamp) ->
     if stage.is_overdue(&want.deadlines, now) || bug::active(Bug::LeaderUnknownIgnored) {
         return None;
     }
-    Some(wait(Hold::new(Reason::AwaitingHandOver, format!("leadership was asked to leave {}: {why}", stage.pod)), WATCHFUL))
+    Some(wait(
+        Hold::new(Reason::AwaitingHandOver, format!("leadership was asked to leave {}: {why}", stage.pod)),
+        WATCHFUL,
+    ))
 }
 
 /// Waits for replaced members, each stage within its own deadline (C2, D4).
@@ -368,13 +428,17 @@ fn hand_over(want: &Want, view: &View, record: &mut Record, victim: &Pod, now: T
         Ok(to) => to.name.clone(),
         Err(hold) => return Some(wait_or_halt(hold)),
     };
-    let asked = record.stage.as_ref().is_some_and(|stage| stage.kind == StageKind::HandOver && stage.pod == victim.name);
+    let asked =
+        record.stage.as_ref().is_some_and(|stage| stage.kind == StageKind::HandOver && stage.pod == victim.name);
     if asked && bug::active(Bug::HandOverNotVerified) {
         return None;
     }
     let mut stage = record.enter(StageKind::HandOver, &victim.name, now).clone();
     if asked && !stage.is_overdue(&want.deadlines, now) {
-        let hold = Hold::new(Reason::AwaitingHandOver, format!("leadership was asked to leave {} and is still there", victim.name));
+        let hold = Hold::new(
+            Reason::AwaitingHandOver,
+            format!("leadership was asked to leave {} and is still there", victim.name),
+        );
         return Some(if stage.attempts >= HAND_OVER_PATIENCE {
             halt(Hold::new(Reason::DeadlineExceeded, format!("{}, after {} attempts", hold.message, stage.attempts)))
         } else {
@@ -424,7 +488,11 @@ fn release_if_idle(decision: Decision, view: &View) -> Decision {
         Decision::Act(_) | Decision::Done => false,
     };
     let idle = view.permitted().is_none() && view.pods.iter().all(Pod::is_up) && gate::pods_present(view).is_ok();
-    if person && idle && view.evictions == Evictions::HeldByUs { Decision::Act(Step::ReleaseEvictions) } else { decision }
+    if person && idle && view.evictions == Evictions::HeldByUs {
+        Decision::Act(Step::ReleaseEvictions)
+    } else {
+        decision
+    }
 }
 
 /// A member that is alone has nobody to hand over to; only `acceptDowntime` comes this far (H14).
@@ -437,7 +505,9 @@ fn versions(view: &View) -> Result<Vec<crate::Version>, Hold> {
     members
         .map(|(name, member)| match &member.version {
             crate::Fact::Known(version) => Ok(version.clone()),
-            crate::Fact::Unknown(why) => Err(Hold::new(Reason::MembersUnknown, format!("{name}'s version is not known: {why}"))),
+            crate::Fact::Unknown(why) => {
+                Err(Hold::new(Reason::MembersUnknown, format!("{name}'s version is not known: {why}")))
+            }
         })
         .collect()
 }

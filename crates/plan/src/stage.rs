@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use crate::{quorum::MemberName, want::Deadlines};
 
 /// What is being waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr, strum::EnumIter)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr, strum::EnumIter,
+)]
 pub enum StageKind {
     /// Leadership was asked to leave this member.
     HandOver,

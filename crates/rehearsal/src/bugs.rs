@@ -39,8 +39,10 @@ type Suite = fn(Bug, usize) -> (usize, Option<String>);
 #[cfg(feature = "seeded-bugs")]
 fn walks(bug: Bug, seeds: usize) -> (usize, Option<String>) {
     use crate::{fleet, walk};
-    let walked = fleet::run(seeds, |number| planted(bug, || walk::walk(number as u64)), |walked| walked.fault.is_some());
-    let caught = walked.iter().find_map(|walked| walked.fault.as_ref().map(|fault| format!("walk {}: {fault}", walked.seed)));
+    let walked =
+        fleet::run(seeds, |number| planted(bug, || walk::walk(number as u64)), |walked| walked.fault.is_some());
+    let caught =
+        walked.iter().find_map(|walked| walked.fault.as_ref().map(|fault| format!("walk {}: {fault}", walked.seed)));
     (walked.len(), caught)
 }
 

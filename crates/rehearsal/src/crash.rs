@@ -74,8 +74,13 @@ pub fn everywhere(seeds: &[u64]) -> Result<Report> {
 }
 
 /// Strikes until something fails, with every strike run through `around`: how many runs it took, and what failed.
-pub fn hunt(seeds: &[u64], around: impl Fn(&dyn Fn() -> Option<Judged>) -> Option<Judged> + Sync) -> (usize, Option<String>) {
-    let Ok(references) = seeds.iter().map(|seed| undisturbed(*seed)).collect::<Result<Vec<_>>>() else { return (0, None) };
+pub fn hunt(
+    seeds: &[u64],
+    around: impl Fn(&dyn Fn() -> Option<Judged>) -> Option<Judged> + Sync,
+) -> (usize, Option<String>) {
+    let Ok(references) = seeds.iter().map(|seed| undisturbed(*seed)).collect::<Result<Vec<_>>>() else {
+        return (0, None);
+    };
     let points: Vec<(usize, Point)> = references
         .iter()
         .enumerate()
@@ -91,7 +96,12 @@ fn undisturbed(seed: u64) -> Result<Reference> {
     let scenario = pd::reference(seed);
     let outcome = harness::run(&scenario, &[], &operator)?;
     ensure!(outcome.fault().is_none(), "the undisturbed upgrade of seed {seed} failed: {:?}", outcome.fault());
-    Ok(Reference { end: end_state(&outcome), restarts: sorted(&outcome.verdict.restarts), calls: outcome.calls, scenario })
+    Ok(Reference {
+        end: end_state(&outcome),
+        restarts: sorted(&outcome.verdict.restarts),
+        calls: outcome.calls,
+        scenario,
+    })
 }
 
 fn points(reference: &Reference) -> impl Iterator<Item = Point> {
@@ -101,7 +111,11 @@ fn points(reference: &Reference) -> impl Iterator<Item = Point> {
         // A frozen read is harmless; what may land late is a write or a verb.
         let lands = !what.starts_with("GET") && !what.ends_with("/v3/maintenance/status");
         let freezes = FROZEN.into_iter().filter(move |_| lands).map(Strike::Freeze);
-        [Strike::KillBefore, Strike::KillAfter].into_iter().chain(freezes).map(move |strike| Point { seed, call, strike })
+        [Strike::KillBefore, Strike::KillAfter].into_iter().chain(freezes).map(move |strike| Point {
+            seed,
+            call,
+            strike,
+        })
     })
 }
 
@@ -112,7 +126,8 @@ fn strike(references: &[Reference], point: Option<&(usize, Point)>) -> Option<Ju
     let (index, point) = point?;
     let reference = references.get(*index)?;
     let what = reference.calls.get(usize::try_from(point.call).ok()?)?;
-    let failed = |why: String| Some(format!("seed {} {:?} at call {} ({what}): {why}", point.seed, point.strike, point.call));
+    let failed =
+        |why: String| Some(format!("seed {} {:?} at call {} ({what}): {why}", point.seed, point.strike, point.call));
     let outcome = match harness::run(&reference.scenario, &[(point.call, point.strike)], &operator) {
         Ok(outcome) => outcome,
         Err(error) => return Some((point.strike, failed(error.to_string()), 0)),
@@ -130,7 +145,8 @@ fn strike(references: &[Reference], point: Option<&(usize, Point)>) -> Option<Ju
 
 /// Verbs that changed something and came from a process after it had thawed.
 fn late_verbs(outcome: &Outcome) -> usize {
-    let thawed = outcome.journal.iter().position(|entry| matches!(&entry.event, Event::Note(note) if note.ends_with(" thawed")));
+    let thawed =
+        outcome.journal.iter().position(|entry| matches!(&entry.event, Event::Note(note) if note.ends_with(" thawed")));
     let Some(thawed) = thawed else { return 0 };
     let late = |event: &Event| matches!(event, Event::Verb { user, changed: true, .. } if user == "windlass-0-0");
     outcome.journal.iter().skip(thawed).filter(|entry| late(&entry.event)).count()
@@ -145,7 +161,9 @@ fn end_state(outcome: &Outcome) -> Value {
         })
     };
     let truth = outcome.journal.iter().rev().find_map(|entry| match &entry.event {
-        Event::Quorum(truth) => Some(truth.members.iter().map(|member| (member.pod.clone(), member.version.clone(), member.healthy)).collect()),
+        Event::Quorum(truth) => Some(
+            truth.members.iter().map(|member| (member.pod.clone(), member.version.clone(), member.healthy)).collect(),
+        ),
         Event::Write(_) | Event::Verb { .. } | Event::Note(_) => None,
     });
     let members: Vec<(String, String, bool)> = truth.unwrap_or_default();

@@ -15,7 +15,8 @@ pub const NAME: &str = "pd";
 
 /// The custom resource definitions, a PD cluster of so many members at `from`, and a QuorumCluster that wants `to`.
 pub fn objects(members: u32, from: &str, to: &str) -> Vec<Value> {
-    let mut objects: Vec<Value> = windlass_api::crd::all().iter().filter_map(|crd| serde_json::to_value(crd).ok()).collect();
+    let mut objects: Vec<Value> =
+        windlass_api::crd::all().iter().filter_map(|crd| serde_json::to_value(crd).ok()).collect();
     objects.push(objects::namespace(NAMESPACE));
     objects.extend(objects::pd(NAMESPACE, NAME, members, &format!("registry.example/pingcap/pd:v{from}")));
     objects.push(quorum_cluster(NAME, to));

@@ -97,6 +97,7 @@ impl Walk {
             2 | 3 => (pd::spec(json!({"version": VERSIONS[self.from]})), None),
             4 => (pd::spec(json!({"version": VERSIONS[self.to]})), None),
             5 => (pd::spec(json!({"paused": true})), Some(pd::spec(json!({"paused": false})))),
+            6 if self.rng.one_in(2) => (Action::Pressure(place), None),
             6 => (Action::Crash(place), None),
             7 => {
                 let target = Subject { resource: "pods".into(), namespace: place.namespace, name: place.pod };
@@ -104,7 +105,13 @@ impl Walk {
             }
             8 => (Action::Hang(place, short), None),
             9 => {
-                let how = [BadAnswer::Garbage, BadAnswer::Status500, BadAnswer::Nothing, BadAnswer::Refused, BadAnswer::Empty];
+                let how = [
+                    BadAnswer::Garbage,
+                    BadAnswer::Status500,
+                    BadAnswer::Nothing,
+                    BadAnswer::Refused,
+                    BadAnswer::Empty,
+                ];
                 (Action::Answers(place.clone(), self.rng.pick(&how).copied()), Some(Action::Answers(place, None)))
             }
             10 => (Action::Node { name: node.clone(), up: false }, Some(Action::Node { name: node, up: true })),
@@ -133,7 +140,11 @@ impl Walk {
         // Either too short to matter or long enough for another one to take over: in between, a lone operator goes on with
         // evidence that nothing can refresh.
         let long = self.operators > 1 && number == 0 && self.rng.one_in(2);
-        let how_long = if long { Duration::from_secs(45 + self.rng.below(60)) } else { Duration::from_millis(self.rng.below(1500)) };
+        let how_long = if long {
+            Duration::from_secs(45 + self.rng.below(60))
+        } else {
+            Duration::from_millis(self.rng.below(1500))
+        };
         Action::FreezeOperator(number, how_long)
     }
 
@@ -141,7 +152,10 @@ impl Walk {
         let mends = std::mem::take(&mut self.mends);
         self.timeline.extend(mends.into_iter().map(|mend| pd::after(Duration::from_secs(1), mend)));
         if self.rng.one_in(2) {
-            self.timeline.push(pd::after(Duration::from_secs(5), pd::spec(json!({"policy": {"allowDowngrade": true, "acceptDowntime": true}}))));
+            self.timeline.push(pd::after(
+                Duration::from_secs(5),
+                pd::spec(json!({"policy": {"allowDowngrade": true, "acceptDowntime": true}})),
+            ));
         }
     }
 }

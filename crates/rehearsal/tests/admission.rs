@@ -1,6 +1,7 @@
 //! What the API server refuses by the shipped definition, what it fills in, and what can't be changed: through kube's own client.
 
-#[allow(clippy::duplicate_mod, reason = "each test file is a program of its own")]
+#![allow(clippy::expect_used, reason = "a test that lacks something has failed")]
+
 mod support;
 
 use http::{Method, Request};
@@ -23,7 +24,8 @@ fn api() -> Api {
 /// What the client gets: the status code and the body.
 async fn send(api: &Api, method: Method, path: &str, body: &Value) -> (u16, Value) {
     let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
-    let request = Request::builder().method(method).uri(path).header("content-type", kind).body(body.to_string().into_bytes());
+    let request =
+        Request::builder().method(method).uri(path).header("content-type", kind).body(body.to_string().into_bytes());
     let response = api.client("user").send(request.expect("a request").map(Into::into)).await.expect("an answer");
     let code = response.status().as_u16();
     let body = response.into_body().collect_bytes().await.expect("a body");
@@ -188,7 +190,8 @@ async fn what_is_not_said_is_filled_in() {
 async fn parts_of_blocks_are_filled_in_too() {
     let spec = json!({"upgrade": {"deadlines": {"ready": "1h30m"}}, "policy": {"acceptDowntime": true}});
     let (_, made) = create(&api(), spec).await;
-    let limits = json!({"deadlines": {"stepDown": "30s", "ready": "1h30m", "health": "2m", "sync": "2m"}, "maxLagEntries": 100});
+    let limits =
+        json!({"deadlines": {"stepDown": "30s", "ready": "1h30m", "health": "2m", "sync": "2m"}, "maxLagEntries": 100});
     assert_eq!(made["spec"]["upgrade"], limits);
     assert_eq!(made["spec"]["policy"], json!({"allowDowngrade": false, "acceptDowntime": true}));
 }

@@ -1,6 +1,5 @@
 //! StatefulSets as they are found: half upgraded, OnDelete, too small, with budgets of their own.
 
-#[allow(clippy::duplicate_mod, reason = "each test file is a program of its own")]
 mod support;
 
 use std::time::Duration;
@@ -17,7 +16,8 @@ fn half_upgraded(reached: &str, rest: Vec<Moment>) -> Tale {
     let by_hand = set(&json!({"spec": {
         "updateStrategy": {"rollingUpdate": {"partition": 2}}, "template": {"spec": {"containers": containers}},
     }}));
-    let begin = vec![pd::after(Duration::from_secs(10), by_hand), pd::after(Duration::from_mins(1), Action::Create(resource))];
+    let begin =
+        vec![pd::after(Duration::from_secs(10), by_hand), pd::after(Duration::from_mins(1), Action::Create(resource))];
     tell(objects, [begin, rest].concat())
 }
 
@@ -30,7 +30,8 @@ fn a_half_upgraded_set_waits_for_a_person_and_is_then_finished() {
     let tale = half_upgraded(TO, vec![resume("monday")]);
     tale.touched_nothing(tale.between(1, 2));
     let spoken = tale.last_said(tale.between(1, 2));
-    let words = ["a rollout that Windlass did not begin is half done: pd-0, pd-1 not replaced yet", "spec.requests.resume"];
+    let words =
+        ["a rollout that Windlass did not begin is half done: pd-0, pd-1 not replaced yet", "spec.requests.resume"];
     spoken.is_stalled("HalfUpgraded", &words);
     assert_eq!(spoken.status["requests"], Value::Null, "nothing was handled yet");
     tale.ended_ready_at(TO);
@@ -41,7 +42,8 @@ fn a_half_upgraded_set_waits_for_a_person_and_is_then_finished() {
 #[test]
 fn the_version_is_first_told_when_all_agree() {
     let tale = half_upgraded(TO, vec![resume("monday")]);
-    let told: Vec<Value> = tale.said(0..tale.journal.len()).iter().map(|spoken| spoken.status["currentVersion"].clone()).collect();
+    let told: Vec<Value> =
+        tale.said(0..tale.journal.len()).iter().map(|spoken| spoken.status["currentVersion"].clone()).collect();
     assert_eq!(told.first(), Some(&Value::Null));
     assert!(told.iter().all(|version| *version == Value::Null || version == TO), "{told:?}");
     for spoken in tale.said(0..tale.journal.len()).iter().filter(|spoken| spoken.status["currentVersion"] == TO) {
@@ -58,7 +60,8 @@ fn a_set_that_is_half_way_to_another_version_is_finished_and_then_goes_on() {
 
 #[test]
 fn a_half_upgraded_set_gets_its_own_partition_back() {
-    let tale = half_upgraded(TO, vec![resume("monday"), pd::after(Duration::from_mins(10), Action::Delete(pd::subject()))]);
+    let tale =
+        half_upgraded(TO, vec![resume("monday"), pd::after(Duration::from_mins(10), Action::Delete(pd::subject()))]);
     tale.was_safe();
     assert_eq!(tale.strategy(), json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}));
 }
@@ -75,7 +78,8 @@ fn an_old_request_asks_for_nothing() {
 #[test]
 fn on_delete_is_refused_until_it_is_rolling_update() {
     let objects = with(three(), "StatefulSet", |set| set["spec"]["updateStrategy"] = json!({"type": "OnDelete"}));
-    let tale = tell(objects, vec![pd::after(A_WHILE, set(&json!({"spec": {"updateStrategy": {"type": "RollingUpdate"}}})))]);
+    let tale =
+        tell(objects, vec![pd::after(A_WHILE, set(&json!({"spec": {"updateStrategy": {"type": "RollingUpdate"}}})))]);
     tale.touched_nothing(tale.before_all());
     let words = ["update strategy is OnDelete", "set the StatefulSet's updateStrategy to RollingUpdate"];
     tale.last_said(tale.before_all()).is_stalled("UnsupportedStrategy", &words);
@@ -87,7 +91,8 @@ fn no_spare_member(members: u32, words: &str) {
     let accepted = pd::spec(json!({"policy": {"acceptDowntime": true}}));
     let tale = tell(pd::objects(members, FROM, TO), vec![pd::after(A_WHILE, accepted)]);
     tale.touched_nothing(tale.before_all());
-    tale.last_said(tale.before_all()).is_stalled("NoSpareMember", &[words, "scale to three members, or set spec.policy.acceptDowntime"]);
+    tale.last_said(tale.before_all())
+        .is_stalled("NoSpareMember", &[words, "scale to three members, or set spec.policy.acceptDowntime"]);
     tale.ended_ready_at(TO);
 }
 
@@ -152,7 +157,8 @@ fn a_budget_that_allows_too_much_does_not_hold_evictions() {
     loose["spec"]["maxUnavailable"] = json!(3);
     let mut objects = three();
     objects.push(loose);
-    let drains = (0..3).map(|node| support::at(windlass_sim::scenario::When::Replaced(1), Action::Drain(format!("node-{node}"))));
+    let drains = (0..3)
+        .map(|node| support::at(windlass_sim::scenario::When::Replaced(1), Action::Drain(format!("node-{node}"))));
     let undrains = (0..3).map(|node| pd::after(Duration::from_mins(1), Action::Uncordon(format!("node-{node}"))));
     tell(objects, drains.chain(undrains).collect()).was_safe();
 }

@@ -1,7 +1,6 @@
 //! What people get wrong before anything has begun: each gives a condition that says what is wrong and what to do, nothing is
 //! written to the workload meanwhile, and it goes on by itself once it is mended.
 
-#[allow(clippy::duplicate_mod, reason = "each test file is a program of its own")]
 mod support;
 
 use std::time::Duration;
@@ -49,7 +48,9 @@ fn a_deadline_that_looks_like_a_duration_and_is_none() {
 
 #[test]
 fn a_stateful_set_whose_own_image_cannot_be_parsed() {
-    let objects = with(three(), "StatefulSet", |set| set["spec"]["template"]["spec"]["containers"][0]["image"] = json!("PingCAP/PD:v8.5.0"));
+    let objects = with(three(), "StatefulSet", |set| {
+        set["spec"]["template"]["spec"]["containers"][0]["image"] = json!("PingCAP/PD:v8.5.0");
+    });
     let spoken = wrong_until(objects, pd::spec(json!({"image": image(TO)})));
     spoken.is_stalled("InvalidSpec", &["the StatefulSet's image", "correct the field that the message names"]);
 }
@@ -71,14 +72,20 @@ fn a_container_that_does_not_exist_until_the_stateful_set_gets_it() {
     let containers = json!([{"name": "pd", "image": image(FROM), "ports": [{"containerPort": 2379}]}]);
     let mend = set(&json!({"spec": {"template": {"spec": {"containers": containers}}}}));
     let spoken = wrong_until(misnamed_container(), mend);
-    spoken.is_stalled("ContainerNotFound", &["StatefulSet pd has no container pd; it has main", "spec.workload.container"]);
+    spoken.is_stalled(
+        "ContainerNotFound",
+        &["StatefulSet pd has no container pd; it has main", "spec.workload.container"],
+    );
 }
 
 #[test]
 fn a_container_that_does_not_exist_until_another_quorum_cluster_names_the_right_one() {
     let mut right = pd::quorum_cluster(pd::NAME, TO);
     right["spec"]["workload"]["container"] = json!("main");
-    let mends = vec![pd::after(A_WHILE, Action::Delete(pd::subject())), pd::after(Duration::from_secs(1), Action::Create(right))];
+    let mends = vec![
+        pd::after(A_WHILE, Action::Delete(pd::subject())),
+        pd::after(Duration::from_secs(1), Action::Create(right)),
+    ];
     let tale = tell(misnamed_container(), mends);
     tale.touched_nothing(tale.before_all());
     tale.last_said(tale.before_all()).is_stalled("ContainerNotFound", &["no container pd"]);
@@ -112,7 +119,8 @@ fn a_stateful_set_that_is_being_deleted_and_comes_again() {
     let (objects, workload) = without(three(), "StatefulSet");
     let mut held = workload.clone();
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
-    let objects = with([objects, vec![held]].concat(), "QuorumCluster", |resource| resource["spec"]["paused"] = json!(true));
+    let objects =
+        with([objects, vec![held]].concat(), "QuorumCluster", |resource| resource["spec"]["paused"] = json!(true));
     let timeline = vec![
         pd::after(Duration::from_secs(10), Action::Delete(pd::workload())),
         pd::after(Duration::from_secs(1), pd::spec(json!({"paused": false}))),
@@ -122,7 +130,10 @@ fn a_stateful_set_that_is_being_deleted_and_comes_again() {
     let tale = tell(objects, timeline);
     tale.touched_nothing(0..tale.between(2, 3).end);
     let deleting = tale.last_said(tale.between(1, 2));
-    deleting.is_stalled("WorkloadDeleting", &["StatefulSet pd is being deleted", "nothing is done to a StatefulSet that is being deleted"]);
+    deleting.is_stalled(
+        "WorkloadDeleting",
+        &["StatefulSet pd is being deleted", "nothing is done to a StatefulSet that is being deleted"],
+    );
     tale.last_said(tale.between(2, 3)).is_stalled("WorkloadNotFound", &["there is no StatefulSet pd"]);
     tale.ended_ready_at(TO);
 }
@@ -132,8 +143,10 @@ fn two_quorum_clusters_on_one_stateful_set() {
     let mut objects = with(three(), "QuorumCluster", |resource| resource["spec"]["version"] = json!(FROM));
     objects.push(pd::quorum_cluster("rival", TO));
     let rival = Subject { name: "rival".into(), ..pd::subject() };
-    let timeline =
-        vec![pd::after(A_WHILE, Action::Delete(rival)), pd::after(Duration::from_secs(5), pd::spec(json!({"version": TO})))];
+    let timeline = vec![
+        pd::after(A_WHILE, Action::Delete(rival)),
+        pd::after(Duration::from_secs(5), pd::spec(json!({"version": TO}))),
+    ];
     let tale = tell(objects, timeline);
     tale.touched_nothing(tale.before_all());
     let spoken = tale.said_of("rival", tale.before_all()).pop().expect("it was told");
@@ -144,7 +157,10 @@ fn two_quorum_clusters_on_one_stateful_set() {
 #[test]
 fn the_younger_of_two_takes_over_when_the_older_one_is_deleted() {
     let mut objects = with(three(), "QuorumCluster", |resource| resource["metadata"]["name"] = json!("older"));
-    objects.iter_mut().filter(|object| object["kind"] == "QuorumCluster").for_each(|older| older["spec"]["version"] = json!(FROM));
+    objects
+        .iter_mut()
+        .filter(|object| object["kind"] == "QuorumCluster")
+        .for_each(|older| older["spec"]["version"] = json!(FROM));
     let older = Subject { name: "older".into(), ..pd::subject() };
     objects.push(pd::quorum_cluster(pd::NAME, TO));
     let tale = tell(objects, vec![pd::after(A_WHILE, Action::Delete(older))]);
@@ -157,7 +173,9 @@ fn the_younger_of_two_takes_over_when_the_older_one_is_deleted() {
 fn everyone_answers(how: BadAnswer) -> Tale {
     let everyone = |how: Option<BadAnswer>| (0..3).map(move |ordinal| Action::Answers(pd::pod(ordinal), how));
     let break_off = everyone(Some(how)).map(|action| pd::after(Duration::ZERO, action));
-    let mend = (0..).zip(everyone(None)).map(|(number, action)| pd::after(if number == 0 { A_WHILE } else { Duration::ZERO }, action));
+    let mend = (0..)
+        .zip(everyone(None))
+        .map(|(number, action)| pd::after(if number == 0 { A_WHILE } else { Duration::ZERO }, action));
     let tale = tell(three(), break_off.chain(mend).collect());
     tale.touched_nothing(0..tale.between(2, 3).end);
     tale.ended_ready_at(TO);

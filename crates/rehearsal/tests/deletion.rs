@@ -1,6 +1,5 @@
 //! The QuorumCluster is deleted: the StatefulSet is left in order, and nothing is stuck.
 
-#[allow(clippy::duplicate_mod, reason = "each test file is a program of its own")]
 mod support;
 
 use std::time::Duration;
@@ -125,12 +124,18 @@ fn the_finalizer_comes_before_the_first_write_and_goes_after_the_last() {
     let ours: Vec<_> = tale.our_writes(0..tale.journal.len()).collect();
     let position = |what: &dyn Fn(&windlass_sim::journal::Change) -> bool| ours.iter().position(|change| what(change));
     let guarded = |change: &windlass_sim::journal::Change| {
-        let finalizers = change.after.as_deref().and_then(|after| after.pointer("/metadata/finalizers")).cloned().unwrap_or_default();
+        let finalizers = change
+            .after
+            .as_deref()
+            .and_then(|after| after.pointer("/metadata/finalizers"))
+            .cloned()
+            .unwrap_or_default();
         change.resource == "quorumclusters.windlass.dev" && finalizers == json!([FINALIZER])
     };
     let workload = |change: &windlass_sim::journal::Change| change.resource == "statefulsets.apps";
     assert!(position(&guarded) < position(&workload));
-    let gone = ours.iter().position(|change| change.resource == "quorumclusters.windlass.dev" && change.verb == Verb::Delete);
+    let gone =
+        ours.iter().position(|change| change.resource == "quorumclusters.windlass.dev" && change.verb == Verb::Delete);
     assert!(gone > ours.iter().rposition(|change| workload(change)));
     assert!(gone.is_some());
 }

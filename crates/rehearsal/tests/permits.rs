@@ -1,7 +1,6 @@
 //! A permit that stands is taken back as soon as anything speaks against it, whatever else is wrong: Kubernetes may use it at any
 //! moment, and here it is kept from doing so for five minutes.
 
-#[allow(clippy::duplicate_mod, reason = "each test file is a program of its own")]
 mod support;
 
 use std::time::Duration;
@@ -10,7 +9,7 @@ use serde_json::{Value, json};
 use support::{
     TO, Tale, image,
     stage::{self, pass, patch, permit_stands, until_reason},
-    three, with,
+    three,
 };
 use windlass_rehearsal::pd;
 use windlass_sim::harness::Cluster;
@@ -89,7 +88,7 @@ fn it_is_taken_back_when_the_quorum_cluster_is_deleted_although_its_spec_cannot_
 
 #[test]
 fn it_is_given_again_when_all_is_well() {
-    let tale = stage::play(with(three(), "QuorumCluster", |_| ()), async |cluster| {
+    let tale = stage::play(three(), async |cluster| {
         permit_stands(cluster).await;
         spec(cluster, &json!({"paused": true}));
         until_reason(cluster, "Paused").await;

@@ -251,7 +251,9 @@ impl Process {
             Fate::Strike(Strike::Freeze(how_long)) => {
                 self.freeze(how_long);
                 self.thawed().await;
-                Ok(perform(None).await)
+                // The first thing that happens is that the bytes go out, before any timer of the process is looked at: a
+                // deadline that has passed meanwhile must not call them back.
+                tokio::spawn(perform(None)).await.map_err(io::Error::other)
             }
             Fate::Refuse => Err(io::ErrorKind::ConnectionRefused.into()),
             Fate::Lose => silence().await,

@@ -275,6 +275,8 @@ fn act(cluster: &Cluster, slots: &[Slot], action: &Action) {
         }
         Action::Delete(target) => delete_value(api, target),
         Action::Crash(place) => world.crash_process(&place.namespace, &place.pod),
+        Action::Pressure(place) => world.evict_under_pressure(&place.namespace, &place.pod),
+        Action::Image(image, behaviour) => world.set_image(image, *behaviour),
         Action::Hang(place, how_long) => world.hang_process(&place.namespace, &place.pod, *how_long),
         Action::Answers(place, how) => world.break_answers(&place.namespace, &place.pod, *how),
         Action::Node { name, up: true } => world.node_up(name),

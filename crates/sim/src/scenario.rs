@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::world::BadAnswer;
+use crate::world::{BadAnswer, ImageBehaviour};
 
 /// One run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -96,6 +96,10 @@ pub enum Action {
     Delete(Subject),
     /// A pod's process dies.
     Crash(Place),
+    /// A kubelet evicts a pod because its node runs out of something.
+    Pressure(Place),
+    /// What containers of an image do from their next start on.
+    Image(String, ImageBehaviour),
     /// A pod's process stops answering for a while.
     Hang(Place, Duration),
     /// A pod's process answers wrongly, or rightly again.

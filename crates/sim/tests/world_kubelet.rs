@@ -175,3 +175,13 @@ async fn a_drain_waits_for_the_budget() {
     cluster.until("evicted", |c| !c.uid("pd-2").is_empty() && c.uid("pd-2") != before && c.ready("pd-2")).await;
     assert_ne!(cluster.pod("pd-2").expect("it")["spec"]["nodeName"], node.as_str());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_evicted_under_pressure_fails_and_its_controller_replaces_it() {
+    let cluster = Cluster::with(5, set_of(3)).await;
+    let before = cluster.pod("pd-1").expect("the pod")["metadata"]["uid"].clone();
+    cluster.world.evict_under_pressure(NS, "pd-1");
+    assert_eq!(cluster.pod("pd-1").expect("the pod")["status"]["phase"], "Failed");
+    cluster.until("replaced", |c| c.pod("pd-1").is_some_and(|pod| pod["metadata"]["uid"] != before)).await;
+    cluster.until("ready", |c| c.ready("pd-1")).await;
+}

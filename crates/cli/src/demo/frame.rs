@@ -33,7 +33,11 @@ impl Frame {
         let members: Vec<&MemberTruth> = truths.iter().flat_map(|truth| &truth.members).collect();
         let done = members.iter().filter(|member| bare(&member.version) == to && member.healthy).count();
         let way = match subject.pointer("/status/upgrade") {
-            Some(upgrade) => format!("{} → {}", upgrade["fromVersion"].as_str().unwrap_or_default(), upgrade["targetVersion"].as_str().unwrap_or_default()),
+            Some(upgrade) => format!(
+                "{} → {}",
+                upgrade["fromVersion"].as_str().unwrap_or_default(),
+                upgrade["targetVersion"].as_str().unwrap_or_default()
+            ),
             None => from.clone(),
         };
         let title = format!(
@@ -49,7 +53,9 @@ impl Frame {
             let health = if member.healthy { "healthy" } else { "down" };
             [member.pod.clone(), role.to_owned(), bare(&member.version).to_owned(), health.to_owned()]
         };
-        let style = |member: &&MemberTruth| (if bare(&member.version) == to { NEW } else { Style::new() }, if member.healthy { GOOD } else { BAD });
+        let style = |member: &&MemberTruth| {
+            (if bare(&member.version) == to { NEW } else { Style::new() }, if member.healthy { GOOD } else { BAD })
+        };
         let done = subject.pointer("/status/conditions/0/status") == Some(&Value::from("True"));
         let waits = if done { "nothing".to_owned() } else { text("/status/conditions/0/message") };
         let waits = waits.split_once("; ").map_or(waits.clone(), |(what, _)| what.to_owned());
@@ -79,7 +85,9 @@ impl Frame {
 
 /// What is being done, from the record that the operator keeps.
 fn step(subject: &Value) -> String {
-    let field = |name: &str| subject.pointer(&format!("/status/upgrade/stage/{name}")).and_then(Value::as_str).unwrap_or_default();
+    let field = |name: &str| {
+        subject.pointer(&format!("/status/upgrade/stage/{name}")).and_then(Value::as_str).unwrap_or_default()
+    };
     let pod = field("pod");
     match field("name") {
         "HandOver" => format!("leadership leaves {pod}"),

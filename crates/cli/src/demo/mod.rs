@@ -135,7 +135,8 @@ impl<'a> Show<'a> {
         let deadline = self.cluster.clock.elapsed() + PATIENCE;
         while self.cluster.clock.elapsed() < deadline {
             // Ten pictures a second of the person's time, at least five looks a second of the cluster's.
-            let step = if self.live { Duration::from_millis(100).mul_f64(self.speed) } else { Duration::from_millis(200) };
+            let step =
+                if self.live { Duration::from_millis(100).mul_f64(self.speed) } else { Duration::from_millis(200) };
             tokio::time::sleep(step.max(Duration::from_millis(20))).await;
             self.refresh()?;
             if self.subject().is_some_and(|subject| is_at(&subject, version)) {
@@ -214,7 +215,11 @@ impl<'a> Show<'a> {
 
 fn is_at(subject: &Value, version: &str) -> bool {
     let ready = subject.pointer("/status/conditions/0").is_some_and(|ready| {
-        ready["type"] == "Ready" && ready["status"] == "True" && ready["observedGeneration"] == subject["metadata"]["generation"]
+        ready["type"] == "Ready"
+            && ready["status"] == "True"
+            && ready["observedGeneration"] == subject["metadata"]["generation"]
     });
-    ready && subject.pointer("/status/currentVersion") == Some(&Value::from(version)) && subject.pointer("/status/upgrade").is_none()
+    ready
+        && subject.pointer("/status/currentVersion") == Some(&Value::from(version))
+        && subject.pointer("/status/upgrade").is_none()
 }

@@ -53,7 +53,10 @@ impl Summary {
         let object = cluster.api.get_value(&subject.resource, &subject.namespace, &subject.name);
         let done = object.as_deref().is_some_and(|object| {
             let truth = cluster.world.truths();
-            let all_new = truth.iter().flat_map(|truth| &truth.members).all(|member| member.version.trim_start_matches('v') == to);
+            let all_new = truth
+                .iter()
+                .flat_map(|truth| &truth.members)
+                .all(|member| member.version.trim_start_matches('v') == to);
             object.pointer("/status/phase") == Some(&Value::from("Running")) && all_new
         });
         Self {
@@ -88,7 +91,11 @@ impl Summary {
             cluster_seconds: self.seconds,
             api_writes: verdict.writes,
         };
-        serde_json::to_string(&Report { upgrades: [upgrade], violations: verdict.violations.len(), checked: verdict.checked })
+        serde_json::to_string(&Report {
+            upgrades: [upgrade],
+            violations: verdict.violations.len(),
+            checked: verdict.checked,
+        })
     }
 
     /// For people.
@@ -103,7 +110,8 @@ impl Summary {
         row("cluster time", format!("{} s", self.seconds));
         row("leadership moves", verdict.leader_moves.to_string());
         row("leader restarts", verdict.leader_restarts.to_string());
-        let healthy = verdict.min_healthy.map_or_else(|| "-".to_owned(), |count| format!("{count} of {}", self.members));
+        let healthy =
+            verdict.min_healthy.map_or_else(|| "-".to_owned(), |count| format!("{count} of {}", self.members));
         row("fewest healthy members", healthy);
         row("writes to the API", verdict.writes.to_string());
         row("violations", format!("{} in {} states that the checker saw", verdict.violations.len(), verdict.checked));

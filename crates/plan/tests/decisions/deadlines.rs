@@ -11,8 +11,8 @@ use windlass_plan::{
 };
 
 use crate::support::{
-    Answer, NEW, answer, half_way, hold, member_mut, name, noon, pod_mut, record_mut, remove_pod, stage, unknown, version,
-    want, world::World,
+    Answer, NEW, answer, half_way, hold, member_mut, name, noon, pod_mut, record_mut, remove_pod, stage, unknown,
+    version, want, world::World,
 };
 
 use Answer::{Act, Halt, Wait};
@@ -51,7 +51,11 @@ type Lack = fn(&mut View);
 }, Reason::VersionMismatch)]
 #[case::it_is_behind(StageKind::Sync, |view: &mut View| member_mut(view, 2).position = Fact::Known(Some(0)), Reason::MemberBehind)]
 #[case::its_position_is_unknown(StageKind::Sync, |view: &mut View| member_mut(view, 2).position = unknown(), Reason::MembersUnknown)]
-fn a_stage_ends_at_its_own_limit_and_not_a_tick_earlier(#[case] kind: StageKind, #[case] what: Lack, #[case] reason: Reason) {
+fn a_stage_ends_at_its_own_limit_and_not_a_tick_earlier(
+    #[case] kind: StageKind,
+    #[case] what: Lack,
+    #[case] reason: Reason,
+) {
     let view = lacking(kind, what);
     let limit = kind.deadline(&want(NEW).deadlines);
     assert_eq!(answer(&after(&view, Duration::ZERO)), Wait(reason));
@@ -168,5 +172,18 @@ fn a_hand_over_that_came_about_late_is_followed_by_the_permit() {
 fn an_election_that_is_under_way_is_waited_for() {
     let mut view = asked(1);
     view.quorum.leader = unknown();
-    assert_eq!(answer(&after(&view, Duration::from_hours(1))), Wait(Reason::LeaderUnknown));
+    assert_eq!(answer(&after(&view, Duration::ZERO)), Wait(Reason::AwaitingHandOver));
+    let late = rollout::plan(&want(NEW), &view, noon() + Duration::from_hours(1));
+    assert_eq!(answer(&late.decision), Wait(Reason::LeaderUnknown));
+    assert_eq!(late.record, view.record, "what was asked for is not forgotten");
+}
+
+/// A replaced member can't be behind a leader that nobody knows: its clock does not begin.
+#[test]
+fn an_election_after_a_member_was_done_starts_no_clock() {
+    let mut view = half_way(3, 1, 1);
+    view.quorum.leader = unknown();
+    let plan = rollout::plan(&want(NEW), &view, noon());
+    assert_eq!(answer(&plan.decision), Wait(Reason::LeaderUnknown));
+    assert_eq!(plan.record.and_then(|record| record.stage), None);
 }

@@ -8,7 +8,7 @@ use windlass_plan::{
 
 use crate::support::{
     Answer, NEW, NEWER, OLD, POSITION, answer, decide, half_way, hold, image, member, member_mut, name, partition,
-    plan, pod, pod_mut, remove_pod, rest, revision, target, unknown, version, want, world::World,
+    plan, pod_mut, remove_pod, rest, revision, target, unknown, version, want, world::World,
 };
 
 use Answer::{Act, Halt, Wait};
@@ -182,7 +182,25 @@ fn a_quorum_that_shrinks_is_no_lonely_member() {
     let want = Want { accept_downtime: true, ..want(NEW) };
     let decision = decide(&want, &view);
     assert_ne!(answer(&decision), Act("MemberPermitted"), "pd-1 leads: {decision:?}");
-    assert_eq!(pod(1, OLD).index, 1);
+}
+
+#[test]
+fn a_version_that_was_mistyped_before_a_set_was_resumed_can_be_corrected() {
+    let mut world = World::from(adopted(true));
+    world.want.target.version = version("8.5.7");
+    assert_eq!(answer(&world.run()), Halt(Reason::DeadlineExceeded));
+    world.want.target.version = version(NEW);
+    assert_eq!(world.run(), Decision::Done);
+    assert!(world.everybody_runs(NEW));
+}
+
+#[test]
+fn a_version_is_not_corrected_to_an_older_one_than_what_ran_before() {
+    let mut view = half_way(3, 0, 1);
+    view.evictions = Evictions::Open;
+    let mut want = want(NEW);
+    want.target.version = version("8.4.0");
+    assert_eq!(answer(&decide(&want, &view)), Halt(Reason::DowngradeNotAllowed));
 }
 
 /// What the reason's next step tells a person to do.

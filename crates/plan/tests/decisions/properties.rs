@@ -1,1 +1,183 @@
+//! What holds for every view at all, however little sense it makes.
 
+use std::{collections::BTreeMap, time::Duration};
+
+use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
+use windlass_plan::{
+    Decision, MemberName, Step, View, Want,
+    quorum::{can_spare_one, majority},
+    rollout,
+};
+
+use crate::support::{Answer, answer, arbitrary::anything, noon};
+
+fn config() -> ProptestConfig {
+    ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+fn plan(want: &Want, view: &View) -> windlass_plan::Plan {
+    rollout::plan(want, view, noon())
+}
+
+/// Who would be down, or without leadership, because of this decision.
+fn disturbed(decision: &Decision) -> Option<&MemberName> {
+    match decision {
+        Decision::Act(Step::Permit { pod, .. }) => Some(pod),
+        Decision::Act(Step::HandOver { from, .. }) => Some(from),
+        Decision::Act(
+            Step::WriteTemplate { .. }
+            | Step::HoldEvictions
+            | Step::TakeBack { .. }
+            | Step::ReleaseEvictions
+            | Step::Park { .. },
+        )
+        | Decision::Wait { .. }
+        | Decision::Halt { .. }
+        | Decision::Done => None,
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn there_is_always_a_decision_and_always_the_same((want, view) in anything(), ago in -100_000_i64..100_000) {
+        let now = crate::support::at(noon().as_second() - ago);
+        let first = rollout::plan(&want, &view, now);
+        prop_assert_eq!(&rollout::plan(&want, &view, now), &first);
+        match &first.decision {
+            Decision::Wait { on, recheck } => {
+                prop_assert!(!on.message.is_empty());
+                prop_assert!(*recheck > Duration::ZERO);
+            }
+            Decision::Halt { on } => prop_assert!(!on.message.is_empty()),
+            Decision::Act(step) => prop_assert!(!step.to_string().is_empty()),
+            Decision::Done => prop_assert_eq!(&first.record, &None),
+        }
+    }
+
+    #[test]
+    fn a_leader_is_never_permitted_unless_it_is_alone((want, view) in anything()) {
+        if let Decision::Act(Step::Permit { pod, .. }) = plan(&want, &view).decision {
+            let leader = view.quorum.leader.known();
+            prop_assert!(leader.is_some(), "nobody knows who leads");
+            prop_assert!(leader != Some(&pod) || view.quorum.size() == 1, "{} leads", pod);
+        }
+    }
+
+    #[test]
+    fn nobody_is_disturbed_while_anything_is_unknown_or_the_quorum_would_not_survive((want, view) in anything()) {
+        let decision = plan(&want, &view).decision;
+        let Some(victim) = disturbed(&decision) else { return Ok(()) };
+        let members = view.quorum.members.known().expect("the members are known");
+        prop_assert!(members.values().all(|member| member.healthy.known().is_some()), "a health is unknown");
+        prop_assert!(members.values().all(|member| member.version.known().is_some()), "a version is unknown");
+        let others = members.iter().filter(|(name, member)| *name != victim && member.is_healthy()).count();
+        let exempt = want.accept_downtime && !can_spare_one(members.len());
+        prop_assert!(others >= majority(members.len()) || exempt, "{} of {} are left", others, members.len());
+        prop_assert!(view.pods.iter().all(windlass_plan::Pod::is_up), "one at a time");
+        prop_assert!(!want.paused, "paused");
+    }
+
+    #[test]
+    fn only_the_highest_outdated_member_is_permitted((want, view) in anything()) {
+        if let Decision::Act(Step::Permit { pod, partition }) = plan(&want, &view).decision {
+            let highest = view.outdated().max_by_key(|pod| pod.index).expect("somebody is outdated");
+            prop_assert_eq!((&pod, partition), (&highest.name, highest.index));
+            prop_assert_ne!(&view.evictions, &windlass_plan::workload::Evictions::Open);
+            prop_assert_eq!(&view.workload.image, &plan(&want, &view).record.expect("recorded").target.image);
+        }
+    }
+
+    #[test]
+    fn the_template_is_never_written_without_everything_held((want, view) in anything()) {
+        let plan = plan(&want, &view);
+        if let Decision::Act(Step::WriteTemplate { image, partition }) = plan.decision {
+            prop_assert_eq!(partition, Some(view.workload.replicas));
+            let record = plan.record.expect("recorded first");
+            prop_assert_eq!(record.target.image, image);
+        }
+    }
+
+    #[test]
+    fn what_is_about_to_be_written_is_recorded((want, view) in anything()) {
+        let plan = plan(&want, &view);
+        let written = match &plan.decision {
+            Decision::Act(
+                Step::Permit { partition, .. } | Step::TakeBack { partition, .. } | Step::Park { partition },
+            ) => Some(*partition),
+            Decision::Act(Step::WriteTemplate { .. } | Step::HoldEvictions | Step::HandOver { .. } | Step::ReleaseEvictions)
+            | Decision::Wait { .. }
+            | Decision::Halt { .. }
+            | Decision::Done => None,
+        };
+        if let Some(partition) = written {
+            let record = plan.record.expect("recorded first");
+            prop_assert_eq!(record.partition, partition);
+            prop_assert_eq!(Some(record.previous_partition), crate::support::partition(&view), "in case it is lost");
+        }
+    }
+
+    #[test]
+    fn leadership_never_goes_backwards_unless_that_is_allowed((want, view) in anything()) {
+        if let Decision::Act(Step::HandOver { from, to }) = plan(&want, &view).decision {
+            let runs = |name| view.quorum.member(name).and_then(|member| member.version.known());
+            prop_assert!(view.quorum.leader.is(&from) && from != to);
+            prop_assert!(want.allow_downgrade || runs(&to) >= runs(&from));
+            prop_assert!(view.quorum.member(&to).is_some_and(windlass_plan::Member::is_healthy));
+        }
+    }
+
+    #[test]
+    fn an_unchanged_view_brings_no_second_disturbance((want, view) in anything()) {
+        let first = plan(&want, &view);
+        let next = plan(&want, &View { record: first.record.clone(), ..view.clone() });
+        match (&first.decision, &next.decision) {
+            // Its write was lost, or is not seen yet: the same again, and nobody else.
+            (Decision::Act(Step::Permit { .. }), Decision::Act(Step::Permit { .. })) => {
+                prop_assert_eq!(&first.decision, &next.decision);
+            }
+            (Decision::Act(Step::HandOver { .. }), Decision::Act(_)) if want.deadlines.step_down > Duration::ZERO => {
+                prop_assert_eq!(disturbed(&next.decision), None, "after {:?}", &first.decision);
+            }
+            // Its write is seen already.
+            (Decision::Act(Step::WriteTemplate { image, .. }), _) if *image == view.workload.image => {}
+            (Decision::Act(step), _) if disturbed(&first.decision).is_none() => {
+                prop_assert_eq!(disturbed(&next.decision), None, "after {}", step);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Properties of decisions that are never made would prove nothing.
+#[test]
+fn arbitrary_views_lead_to_every_kind_of_decision() {
+    let mut runner = TestRunner::deterministic();
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    for _ in 0..6_000 {
+        let (want, view) = anything().new_tree(&mut runner).expect("it can be generated").current();
+        let kind = match answer(&plan(&want, &view).decision) {
+            Answer::Act(step) => step,
+            Answer::Wait(_) => "wait",
+            Answer::Halt(_) => "halt",
+            Answer::Done => "done",
+        };
+        *seen.entry(kind).or_default() += 1;
+    }
+    let needed = [
+        "TemplateWritten",
+        "EvictionsHeld",
+        "HandOver",
+        "MemberPermitted",
+        "PermitTakenBack",
+        "EvictionsReleased",
+        "Parked",
+        "wait",
+        "halt",
+        "done",
+    ];
+    for kind in needed {
+        assert!(seen.get(kind).is_some_and(|count| *count >= 20), "{kind}: {seen:?}");
+    }
+}

@@ -12,7 +12,10 @@ fn expected_moves(members: u32, leader: u32) -> usize {
 
 #[rstest]
 fn every_size_and_every_leader_come_to_rest_on_the_new_version(
-    #[values((3, 0), (3, 1), (3, 2), (4, 0), (4, 1), (4, 2), (4, 3), (5, 0), (5, 1), (5, 2), (5, 3), (5, 4))] quorum: (u32, u32),
+    #[values((3, 0), (3, 1), (3, 2), (4, 0), (4, 1), (4, 2), (4, 3), (5, 0), (5, 1), (5, 2), (5, 3), (5, 4))] quorum: (
+        u32,
+        u32,
+    ),
 ) {
     walk(quorum.0, quorum.1);
 }
@@ -69,7 +72,8 @@ fn what_is_done_stays_done(#[values(3, 4, 5, 7)] members: u32) {
 fn leadership_goes_to_whoever_is_taken_down_last_or_never_again(#[case] leader: u32, #[case] moves: &[(u32, u32)]) {
     let mut world = World::new(3, leader);
     assert_eq!(world.run(), Decision::Done);
-    let expected: Vec<Step> = moves.iter().map(|(from, to)| Step::HandOver { from: name(*from), to: name(*to) }).collect();
+    let expected: Vec<Step> =
+        moves.iter().map(|(from, to)| Step::HandOver { from: name(*from), to: name(*to) }).collect();
     let made: Vec<Step> = world.steps.iter().filter(|step| step.name() == "HandOver").cloned().collect();
     assert_eq!(made, expected);
 }
@@ -94,7 +98,11 @@ fn one_or_two_members_are_not_touched_unasked(#[values(1, 2)] members: u32) {
 #[case::alone(1, 0, 0)]
 #[case::two_and_the_last_leads(2, 0, 1)]
 #[case::two_and_the_first_leads(2, 1, 2)]
-fn one_or_two_members_are_replaced_where_downtime_is_accepted(#[case] members: u32, #[case] leader: u32, #[case] moves: usize) {
+fn one_or_two_members_are_replaced_where_downtime_is_accepted(
+    #[case] members: u32,
+    #[case] leader: u32,
+    #[case] moves: usize,
+) {
     let mut world = World::new(members, leader);
     world.want.accept_downtime = true;
     assert_eq!(world.run(), Decision::Done);

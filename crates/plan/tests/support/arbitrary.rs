@@ -1,1 +1,221 @@
+//! Any world at all, and worlds that are nearly right: the second kind is where decisions to act come from.
 
+use std::{collections::BTreeMap, time::Duration};
+
+use proptest::{collection, option, prelude::*, sample};
+use windlass_plan::{
+    Fact, Member, MemberName, Pod, Quorum, Record, View, Want, Workload,
+    stage::{Stage, StageKind},
+    want::{Deadlines, Target},
+    workload::{Evictions, Strategy as UpdateStrategy},
+};
+
+use super::{
+    NEW, NEWER, OLD, POSITION, at, half_way, image, member_mut, noon, permitted, pod_mut, record_mut, remove_pod, rest,
+    revision, target, version, want,
+};
+
+/// One more than any index of a pod or a member here.
+const INDICES: u32 = 6;
+
+fn text() -> impl Strategy<Value = &'static str> {
+    sample::select(vec![OLD, NEW, NEWER])
+}
+
+fn any_target() -> impl Strategy<Value = Target> {
+    (text(), text()).prop_map(|(says, brings)| Target { version: version(says), image: image(brings) })
+}
+
+fn fact<T: Clone + std::fmt::Debug>(value: impl Strategy<Value = T>) -> impl Strategy<Value = Fact<T>> {
+    prop_oneof![4 => value.prop_map(Fact::Known), 1 => Just(Fact::Unknown("timed out".into()))]
+}
+
+fn any_want() -> impl Strategy<Value = Want> {
+    let seconds = || (0_u64..400).prop_map(Duration::from_secs);
+    let deadlines = (seconds(), seconds(), seconds(), seconds())
+        .prop_map(|(step_down, ready, health, sync)| Deadlines { step_down, ready, health, sync });
+    let switches = (prop::bool::weighted(0.1), any::<bool>(), any::<bool>());
+    (any_target(), switches, deadlines, 0_u64..200).prop_map(|(target, (paused, back, down), deadlines, max_lag)| {
+        Want { target, paused, allow_downgrade: back, accept_downtime: down, deadlines, max_lag }
+    })
+}
+
+fn any_member() -> impl Strategy<Value = Member> {
+    let position = prop_oneof![Just(None), (0..=POSITION).prop_map(Some), Just(Some(u64::MAX))];
+    (fact(prop::bool::weighted(0.8)), fact(text()), fact(position), prop_oneof![4 => Just(0), 1 => any::<i64>()])
+        .prop_map(|(healthy, runs, position, priority)| Member {
+            healthy,
+            version: match runs {
+                Fact::Known(runs) => Fact::Known(version(runs)),
+                Fact::Unknown(why) => Fact::Unknown(why),
+            },
+            position,
+            priority,
+        })
+}
+
+fn any_stage() -> impl Strategy<Value = Stage> {
+    let kinds = vec![StageKind::HandOver, StageKind::Replace, StageKind::Join, StageKind::Sync];
+    (sample::select(kinds), 0..INDICES, -1000_i64..1000, 0_u32..5).prop_map(|(kind, index, ago, attempts)| Stage {
+        kind,
+        pod: super::name(index),
+        since: at(noon().as_second() - ago),
+        attempts,
+    })
+}
+
+fn any_record() -> impl Strategy<Value = Record> {
+    let flags = (any::<bool>(), any::<bool>());
+    (any_target(), any_target(), flags, (0..=INDICES, 0..=INDICES), option::of(text()), option::of(any_stage()))
+        .prop_map(|(from, target, (reverting, seen), (partition, previous), led, stage)| {
+            let mut record = Record::begin(from, target, partition, previous, at(0));
+            (record.reverting, record.template_seen) = (reverting, seen);
+            record.highest_led = led.map(version);
+            record.stage = stage;
+            record
+        })
+}
+
+fn any_workload() -> impl Strategy<Value = Workload> {
+    let strategy = prop_oneof![
+        8 => (0..=INDICES).prop_map(|partition| UpdateStrategy::RollingUpdate { partition }),
+        1 => Just(UpdateStrategy::OnDelete),
+    ];
+    (0..=INDICES, 0_u32..2, strategy, text(), prop::bool::weighted(0.9), text(), text()).prop_map(
+        |(replicas, first_ordinal, strategy, names, observed, current, update)| Workload {
+            name: "pd".into(),
+            first_ordinal,
+            replicas,
+            strategy,
+            image: image(names),
+            observed,
+            current_revision: revision(current),
+            update_revision: revision(update),
+        },
+    )
+}
+
+fn any_evictions() -> impl Strategy<Value = Evictions> {
+    sample::select(vec![Evictions::Open, Evictions::HeldByUs, Evictions::HeldBy("pd-pdb".into())])
+}
+
+/// Parts that have nothing to do with each other.
+fn any_view() -> impl Strategy<Value = View> {
+    let pods = collection::btree_map(
+        0..INDICES,
+        (text(), option::of(0_i64..1000), prop::bool::weighted(0.1)),
+        0..=INDICES as usize,
+    );
+    let members = collection::btree_map(0..INDICES, any_member(), 0..=INDICES as usize);
+    (any_workload(), pods, fact(members), fact(0..INDICES), any_evictions(), option::of(any_record()), any::<bool>())
+        .prop_map(|(workload, pods, members, leader, evictions, record, resumed)| {
+            let named = |index: u32| workload.member(index);
+            let pods = pods.into_iter().map(|(index, (made_from, ready, terminating))| Pod {
+                name: named(index),
+                index,
+                revision: revision(made_from),
+                ready_since: ready.map(at),
+                terminating,
+                trouble: None,
+            });
+            let pods = pods.collect();
+            let quorum = Quorum {
+                members: known_as(members, |members: BTreeMap<u32, Member>| {
+                    members.into_iter().map(|(index, member)| (named(index), member)).collect()
+                }),
+                leader: known_as(leader, named),
+            };
+            View { workload, pods, quorum, evictions, record, resumed }
+        })
+}
+
+fn known_as<T, U>(fact: Fact<T>, change: impl FnOnce(T) -> U) -> Fact<U> {
+    match fact {
+        Fact::Known(value) => Fact::Known(change(value)),
+        Fact::Unknown(why) => Fact::Unknown(why),
+    }
+}
+
+/// One thing that is not as it should be.
+#[derive(Clone, Debug)]
+enum Flaw {
+    Member(u32, Member),
+    NotReady(u32),
+    Terminating(u32),
+    Gone(u32),
+    Leader(Fact<MemberName>),
+    Partition(u32),
+    Replicas(u32),
+    Evictions(Evictions),
+    NoRecord(bool),
+    Stage(Stage),
+    Image(&'static str),
+}
+
+fn any_flaw() -> impl Strategy<Value = Flaw> {
+    prop_oneof![
+        (0..INDICES, any_member()).prop_map(|(index, member)| Flaw::Member(index, member)),
+        (0..INDICES).prop_map(Flaw::NotReady),
+        (0..INDICES).prop_map(Flaw::Terminating),
+        (0..INDICES).prop_map(Flaw::Gone),
+        fact((0..INDICES).prop_map(super::name)).prop_map(Flaw::Leader),
+        (0..=INDICES).prop_map(Flaw::Partition),
+        (0..=INDICES).prop_map(Flaw::Replicas),
+        any_evictions().prop_map(Flaw::Evictions),
+        any::<bool>().prop_map(Flaw::NoRecord),
+        any_stage().prop_map(Flaw::Stage),
+        text().prop_map(Flaw::Image),
+    ]
+}
+
+fn spoil(view: &mut View, flaw: Flaw) {
+    let has = |view: &View, index: u32| view.pods.iter().any(|pod| pod.index == index);
+    match flaw {
+        Flaw::Member(index, member) if index < view.workload.replicas => *member_mut(view, index) = member,
+        Flaw::NotReady(index) if has(view, index) => pod_mut(view, index).ready_since = None,
+        Flaw::Terminating(index) if has(view, index) => pod_mut(view, index).terminating = true,
+        Flaw::Gone(index) => remove_pod(view, index),
+        Flaw::Leader(leader) => view.quorum.leader = leader,
+        Flaw::Partition(partition) => {
+            view.workload.strategy = UpdateStrategy::RollingUpdate { partition };
+            if let Some(record) = &mut view.record {
+                record.partition = partition;
+            }
+        }
+        Flaw::Replicas(replicas) if replicas <= view.workload.replicas => view.workload.replicas = replicas,
+        Flaw::Evictions(evictions) => view.evictions = evictions,
+        Flaw::NoRecord(resumed) => (view.record, view.resumed) = (None, resumed),
+        Flaw::Stage(stage) if view.record.is_some() => record_mut(view).stage = Some(stage),
+        Flaw::Image(text) => view.workload.image = image(text),
+        Flaw::Member(..) | Flaw::NotReady(_) | Flaw::Terminating(_) | Flaw::Replicas(_) | Flaw::Stage(_) => {}
+    }
+}
+
+/// A way that could be real, with a few flaws.
+fn nearly_right() -> impl Strategy<Value = (Want, View)> {
+    let members = 1..INDICES;
+    let place = members.prop_flat_map(|members| (Just(members), 0..members, 0..=members, 0_u8..3));
+    let wish = (text(), any::<bool>(), any::<bool>());
+    let flaws = collection::vec(any_flaw(), 0..3);
+    (place, any_evictions(), flaws, wish).prop_map(|((members, leader, replaced, kind), evictions, flaws, wish)| {
+        let mut view = match kind {
+            0 => rest(members, leader),
+            1 if replaced < members => permitted(members, leader, replaced),
+            _ => half_way(members, leader, replaced),
+        };
+        if replaced == members && kind > 0 {
+            view.workload.current_revision = revision(NEW);
+        }
+        view.evictions = evictions;
+        for flaw in flaws {
+            spoil(&mut view, flaw);
+        }
+        let (to, accept_downtime, allow_downgrade) = wish;
+        (Want { target: target(to), accept_downtime, allow_downgrade, ..want(to) }, view)
+    })
+}
+
+/// What is wanted and what is seen, of either kind.
+pub fn anything() -> impl Strategy<Value = (Want, View)> {
+    prop_oneof![(any_want(), any_view()), nearly_right(), nearly_right()]
+}

@@ -62,8 +62,8 @@ pub fn want(to: &str) -> Want {
         accept_downtime: false,
         deadlines: Deadlines {
             step_down: Duration::from_secs(30),
-            ready: Duration::from_secs(300),
-            health: Duration::from_secs(120),
+            ready: Duration::from_mins(5),
+            health: Duration::from_mins(2),
             sync: Duration::from_secs(90),
         },
         max_lag: 100,

@@ -106,7 +106,10 @@ impl World {
 
     /// The images that were written into the template, oldest first.
     pub fn templates(&self) -> Vec<&str> {
-        self.steps.iter().filter_map(|step| if let Step::WriteTemplate { image, .. } = step { Some(image.as_str()) } else { None }).collect()
+        self.steps
+            .iter()
+            .filter_map(|step| if let Step::WriteTemplate { image, .. } = step { Some(image.as_str()) } else { None })
+            .collect()
     }
 
     pub fn everybody_runs(&self, wanted: &str) -> bool {
@@ -132,7 +135,10 @@ impl World {
             Step::WriteTemplate { partition, .. } => assert_eq!(*partition, Some(replicas), "H8"),
             Step::HandOver { from, to } => {
                 assert!(self.view.quorum.leader.is(from) && from != to);
-                assert!(self.view.quorum.member(to).is_some_and(windlass_plan::Member::is_healthy), "C3: {to} is healthy");
+                assert!(
+                    self.view.quorum.member(to).is_some_and(windlass_plan::Member::is_healthy),
+                    "C3: {to} is healthy"
+                );
                 assert!(self.all_well(), "C5");
             }
             Step::Permit { pod, partition } => {
@@ -156,7 +162,10 @@ impl World {
             }
             Step::Park { partition } => {
                 assert_eq!(*partition, replicas);
-                assert!(highest.is_none() && self.view.workload.current_revision == self.view.workload.update_revision, "H11");
+                assert!(
+                    highest.is_none() && self.view.workload.current_revision == self.view.workload.update_revision,
+                    "H11"
+                );
             }
         }
     }
@@ -196,7 +205,9 @@ impl World {
             self.view.workload.update_revision = revision(&written);
         } else if let Some(gone) = self.view.pods.iter().position(|pod| pod.terminating) {
             self.view.pods.remove(gone);
-        } else if let Some(missing) = (0..self.view.workload.replicas).find(|index| self.view.pod(&name(*index)).is_none()) {
+        } else if let Some(missing) =
+            (0..self.view.workload.replicas).find(|index| self.view.pod(&name(*index)).is_none())
+        {
             self.create(missing);
         } else if let Some(index) = self.index_of(|_, pod| !pod.is_up()) {
             let now = self.now;
@@ -205,7 +216,9 @@ impl World {
             member_mut(&mut self.view, index).version = Fact::Known(version(&made_from));
         } else if let Some(index) = self.index_of(|view, pod| !view.quorum.member(&pod.name).unwrap().is_healthy()) {
             member_mut(&mut self.view, index).healthy = Fact::Known(true);
-        } else if let Some(index) = self.index_of(|view, pod| !view.quorum.member(&pod.name).unwrap().position.is(&Some(POSITION))) {
+        } else if let Some(index) =
+            self.index_of(|view, pod| !view.quorum.member(&pod.name).unwrap().position.is(&Some(POSITION)))
+        {
             member_mut(&mut self.view, index).position = Fact::Known(Some(POSITION));
         } else if let Some(index) = self.view.permitted().map(|pod| pod.index) {
             self.delete(index);
@@ -222,7 +235,10 @@ impl World {
         let doomed = pod_mut(&mut self.view, index);
         doomed.terminating = true;
         let (gone, made_from) = (doomed.name.clone(), doomed.revision.clone());
-        assert!(self.view.workload.replicas == 1 || !self.view.quorum.leader.is(&gone), "C3: the leader {gone} is restarted");
+        assert!(
+            self.view.workload.replicas == 1 || !self.view.quorum.leader.is(&gone),
+            "C3: the leader {gone} is restarted"
+        );
         self.deleted.push((gone, made_from));
         let member = member_mut(&mut self.view, index);
         member.healthy = Fact::Known(false);

@@ -91,7 +91,8 @@ fn walks(seeds: usize, first: u64, twice: usize) -> ExitCode {
         println!("  seed {}: {}", walked.seed, walked.fault.as_deref().unwrap_or_default());
     }
     let again = walk::many(first, twice.min(seeds), false);
-    let differ: Vec<u64> = walked.iter().zip(&again).filter(|(one, two)| one.trace != two.trace).map(|(one, _)| one.seed).collect();
+    let differ: Vec<u64> =
+        walked.iter().zip(&again).filter(|(one, two)| one.trace != two.trace).map(|(one, _)| one.seed).collect();
     for seed in differ.iter().take(10) {
         println!("  seed {seed}: two runs differ");
     }
@@ -155,7 +156,8 @@ fn line(entry: &Entry) -> Option<String> {
         Event::Write(change) if change.resource.starts_with("leases") => return None,
         Event::Write(change) => {
             let after = change.after.as_deref();
-            let at = |path: &str| after.and_then(|after| after.pointer(path)).map(ToString::to_string).unwrap_or_default();
+            let at =
+                |path: &str| after.and_then(|after| after.pointer(path)).map(ToString::to_string).unwrap_or_default();
             let detail = match change.resource.as_str() {
                 "statefulsets.apps" => format!(
                     "partition {} image {} current {} update {}",
@@ -165,9 +167,20 @@ fn line(entry: &Entry) -> Option<String> {
                     at("/status/updateRevision"),
                 ),
                 "quorumclusters.windlass.dev" => {
-                    format!("{} {} {} {}", at("/spec/version"), at("/status/conditions/0/message"), at("/status/upgrade/stage"), at("/status/election/id"))
+                    format!(
+                        "{} {} {} {}",
+                        at("/spec/version"),
+                        at("/status/conditions/0/message"),
+                        at("/status/upgrade/stage"),
+                        at("/status/election/id")
+                    )
                 }
-                "pods" => format!("{} {} {}", at("/spec/containers/0/image"), at("/metadata/deletionTimestamp"), at("/spec/nodeName")),
+                "pods" => format!(
+                    "{} {} {}",
+                    at("/spec/containers/0/image"),
+                    at("/metadata/deletionTimestamp"),
+                    at("/spec/nodeName")
+                ),
                 "events" => at("/note"),
                 _ => String::new(),
             };

@@ -46,7 +46,9 @@ pub fn set(patch: &Value) -> Action {
 
 /// A change of the image in the StatefulSet's template.
 pub fn set_image(image: &str) -> Action {
-    set(&json!({"spec": {"template": {"spec": {"containers": [{"name": "pd", "image": image, "ports": [{"containerPort": 2379}]}]}}}}))
+    set(
+        &json!({"spec": {"template": {"spec": {"containers": [{"name": "pd", "image": image, "ports": [{"containerPort": 2379}]}]}}}}),
+    )
 }
 
 /// PD's image of a version.
@@ -56,7 +58,9 @@ pub fn image(version: &str) -> String {
 
 /// Something that changes nothing but can be found again in the journal.
 pub fn mark() -> Action {
-    Action::Patch { target: pd::workload(), patch: json!({"metadata": {"labels": {"seen-by": "a person"}}}) }
+    Action::Create(
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mark", "namespace": pd::NAMESPACE}}),
+    )
 }
 
 pub fn at(when: When, action: Action) -> Moment {
@@ -86,9 +90,9 @@ pub fn tell_with(objects: Vec<Value>, timeline: Vec<Moment>, ending: Ending, pro
         max_leader_moves: None,
         limit: Duration::from_mins(20),
     };
-    let Outcome { verdict, settled, subject, journal, .. } =
+    let Outcome { verdict, settled, subject, journal, calls, .. } =
         harness::run(&scenario, &[], program).expect("a runtime for the scenario");
-    Tale::new(journal, verdict, settled, subject)
+    Tale { settled, calls, ..Tale::new(journal, verdict, subject) }
 }
 
 /// What happened.
@@ -98,6 +102,8 @@ pub struct Tale {
     pub settled: bool,
     /// The QuorumCluster at the end; null when it is gone.
     pub subject: Value,
+    /// What the operator sent to the API and to the members, as method and path.
+    pub calls: Vec<String>,
     /// Where in the journal people and bad luck did something, in the timeline's order.
     marks: Vec<usize>,
 }
@@ -153,12 +159,12 @@ impl Spoken {
 }
 
 impl Tale {
-    pub fn new(journal: Vec<Entry>, verdict: Verdict, settled: bool, subject: Value) -> Self {
+    pub fn new(journal: Vec<Entry>, verdict: Verdict, subject: Value) -> Self {
         // What was there at the beginning was made before any time had passed.
         let start = journal.first().expect("a journal").at;
         let marks = journal.iter().enumerate().filter(|(_, entry)| entry.at > start && is_from_outside(&entry.event));
         let marks = marks.map(|(index, _)| index).collect();
-        Self { journal, verdict, settled, subject, marks }
+        Self { journal, verdict, settled: true, subject, calls: Vec::new(), marks }
     }
 
     /// From the beginning to the first thing that the timeline did.
@@ -197,7 +203,9 @@ impl Tale {
     }
 
     pub fn said_of(&self, name: &str, span: Range<usize>) -> Vec<Spoken> {
-        let ours = self.our_writes(span).filter(|change| change.resource == "quorumclusters.windlass.dev" && change.name == name);
+        let ours = self
+            .our_writes(span)
+            .filter(|change| change.resource == "quorumclusters.windlass.dev" && change.name == name);
         ours.filter_map(|change| Spoken::of(change.after.as_deref()?)).collect()
     }
 
@@ -209,7 +217,9 @@ impl Tale {
 
     /// What we wrote to what is not ours: StatefulSets, pods, budgets.
     pub fn touched(&self, span: Range<usize>) -> Vec<String> {
-        let foreign = |change: &&Change| matches!(change.resource.as_str(), "statefulsets.apps" | "pods" | "poddisruptionbudgets.policy");
+        let foreign = |change: &&Change| {
+            matches!(change.resource.as_str(), "statefulsets.apps" | "pods" | "poddisruptionbudgets.policy")
+        };
         self.our_writes(span).filter(foreign).map(|change| format!("{} {}", change.resource, change.name)).collect()
     }
 
@@ -221,14 +231,19 @@ impl Tale {
     /// Nothing of the workload was written; evictions may have been let through again.
     #[track_caller]
     pub fn moved_nothing(&self, span: Range<usize>) {
-        let moved: Vec<String> = self.touched(span).into_iter().filter(|what| !what.starts_with("poddisruptionbudgets")).collect();
+        let moved: Vec<String> =
+            self.touched(span).into_iter().filter(|what| !what.starts_with("poddisruptionbudgets")).collect();
         assert_eq!(moved, Vec::<String>::new());
     }
 
     /// Pods that were marked for deletion, by name.
     pub fn replaced(&self, span: Range<usize>) -> Vec<String> {
-        let marked = |object: Option<&Value>| object.is_some_and(|object| object.pointer("/metadata/deletionTimestamp").is_some());
-        let newly = |change: &&Change| change.resource == "pods" && marked(change.after.as_deref()) && !marked(change.before.as_deref());
+        let marked = |object: Option<&Value>| {
+            object.is_some_and(|object| object.pointer("/metadata/deletionTimestamp").is_some())
+        };
+        let newly = |change: &&Change| {
+            change.resource == "pods" && marked(change.after.as_deref()) && !marked(change.before.as_deref())
+        };
         self.writes(span).filter(newly).map(|change| change.name.clone()).collect()
     }
 
@@ -240,13 +255,19 @@ impl Tale {
     }
 
     pub fn strategy(&self) -> Value {
-        self.newest("statefulsets.apps", pd::NAME).map(|set| set["spec"]["updateStrategy"].clone()).expect("the StatefulSet")
+        self.newest("statefulsets.apps", pd::NAME)
+            .map(|set| set["spec"]["updateStrategy"].clone())
+            .expect("the StatefulSet")
     }
 
     /// Events by reason: how many, and the notes.
     pub fn events(&self, span: Range<usize>) -> BTreeMap<String, Vec<String>> {
         let mut events = BTreeMap::<String, Vec<String>>::new();
-        for event in self.our_writes(span).filter(|change| change.resource.starts_with("events")).filter_map(|change| change.after.as_deref()) {
+        for event in self
+            .our_writes(span)
+            .filter(|change| change.resource.starts_with("events"))
+            .filter_map(|change| change.after.as_deref())
+        {
             let note = event["note"].as_str().or(event["message"].as_str()).unwrap_or_default();
             events.entry(event["reason"].as_str().unwrap_or_default().to_owned()).or_default().push(note.to_owned());
         }
@@ -274,7 +295,8 @@ impl Tale {
             Event::Note(note) => Some(note),
             Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } => None,
         });
-        let refused: Vec<&String> = notes.filter(|note| note.contains("refused") || note.contains("not created")).collect();
+        let refused: Vec<&String> =
+            notes.filter(|note| note.contains("refused") || note.contains("not created")).collect();
         assert_eq!(refused, Vec::<&String>::new());
     }
 }

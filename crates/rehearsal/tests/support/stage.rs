@@ -26,7 +26,9 @@ pub fn play(objects: Vec<Value>, story: impl AsyncFnOnce(&Cluster)) -> Tale {
         for object in objects {
             cluster.api.create_value("user", object).expect("an object that the API takes");
         }
-        let led = |cluster: &Cluster| cluster.world.truths().iter().any(|truth| truth.members.iter().any(|member| member.leader));
+        let led = |cluster: &Cluster| {
+            cluster.world.truths().iter().any(|truth| truth.members.iter().any(|member| member.leader))
+        };
         until(&cluster, "a quorum", led).await;
         let process = Process::new("windlass-0-0", cluster.clock, cluster.journal.clone(), 1);
         tokio::select! {
@@ -38,7 +40,7 @@ pub fn play(objects: Vec<Value>, story: impl AsyncFnOnce(&Cluster)) -> Tale {
         let subject = subject(&cluster);
         let journal = std::mem::take(&mut *cluster.journal.entries());
         let verdict = invariants::judge(&journal, is_ours);
-        Tale::new(journal, verdict, true, subject)
+        Tale::new(journal, verdict, subject)
     })
 }
 
@@ -62,7 +64,11 @@ pub async fn until_reason(cluster: &Cluster, reason: &str) -> Spoken {
 
 fn subject(cluster: &Cluster) -> Value {
     let subject = pd::subject();
-    cluster.api.get_value(&subject.resource, &subject.namespace, &subject.name).map(|object| (*object).clone()).unwrap_or_default()
+    cluster
+        .api
+        .get_value(&subject.resource, &subject.namespace, &subject.name)
+        .map(|object| (*object).clone())
+        .unwrap_or_default()
 }
 
 fn path(subject: &Subject) -> String {
@@ -105,7 +111,9 @@ pub fn partition(cluster: &Cluster) -> Value {
 
 /// Waits for the first permit and keeps Kubernetes from using it for five minutes.
 pub async fn permit_stands(cluster: &Cluster) {
-    let held = |cluster: &Cluster| cluster.api.get_value("poddisruptionbudgets.policy", pd::NAMESPACE, "windlass-pd").is_some();
+    let held = |cluster: &Cluster| {
+        cluster.api.get_value("poddisruptionbudgets.policy", pd::NAMESPACE, "windlass-pd").is_some()
+    };
     until(cluster, "evictions are held", held).await;
     cluster.world.freeze_controllers(cluster.clock.elapsed() + Duration::from_mins(5));
     until(cluster, "a permit", |cluster| partition(cluster) == json!(2)).await;

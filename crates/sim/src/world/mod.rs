@@ -52,7 +52,7 @@ impl Default for Settings {
 }
 
 /// What containers of an image do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ImageBehaviour {
     /// They start and serve.
     Works,
@@ -149,6 +149,14 @@ impl World {
     pub fn crash_process(&self, namespace: &str, pod: &str) {
         let key = Key::new(namespace, pod);
         self.disturb(Some(format!("process in {namespace}/{pod} crashed")), |state| state.crash(&key));
+    }
+
+    /// The kubelet evicts a pod because its node runs out of something; no budget is asked.
+    pub fn evict_under_pressure(&self, namespace: &str, pod: &str) {
+        let key = Key::new(namespace, pod);
+        self.disturb(Some(format!("{namespace}/{pod} evicted under pressure")), |state| {
+            state.fail_under_pressure(&key);
+        });
     }
 
     /// Makes a pod's process stand still for a while.

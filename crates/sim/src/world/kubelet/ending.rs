@@ -79,6 +79,29 @@ impl State {
         }
     }
 
+    /// The kubelet ends a pod because its node runs out of something: the pod has failed, and its controller must replace it.
+    pub fn fail_under_pressure(&mut self, key: &Key) {
+        let finished = time(self.clock.now());
+        let Some(pod) = self.pods.get(key).filter(|pod| !pod.stopping) else { return };
+        if self.nodes.get(&pod.node).is_none_or(|node| node.down) {
+            return;
+        }
+        self.kill(key, false);
+        if let Some(pod) = self.pods.get_mut(key) {
+            for container in &mut pod.containers {
+                container.stage = Stage::Ended;
+                container.ready = false;
+                container.last = Some(Exit {
+                    code: 137,
+                    reason: "Error",
+                    started: container.started.clone(),
+                    finished: finished.clone(),
+                });
+            }
+        }
+        self.report_pod(key);
+    }
+
     /// The scenario makes a pod's process stand still.
     pub fn hang(&mut self, key: &Key, for_: Duration) {
         let now = self.now();

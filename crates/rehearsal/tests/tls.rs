@@ -1,0 +1,137 @@
+//! The Secrets that TLS needs: missing, garbage, half there. The material is read as it is in production; only the sockets are not.
+
+#![allow(clippy::expect_used, reason = "a test that lacks something has failed")]
+
+mod support;
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use serde_json::{Value, json};
+use support::{A_WHILE, Spoken, TO, tell_with, three, with};
+use windlass_operator::{
+    Dial,
+    dial::{OverNetwork, TlsMaterial},
+};
+use windlass_rehearsal::{context, pd};
+use windlass_sim::{
+    harness::Seat,
+    scenario::{Action, Ending, Subject},
+};
+use windlass_systems::transport::Transport;
+
+/// A certificate that signs nothing.
+const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----
+MIIBfzCCASWgAwIBAgIUWAm2yzsDW1ukxmMCc+6MuzhP/gAwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJcmVoZWFyc2FsMCAXDTI2MTExNTA5NTE0M1oYDzIxMjYxMDIy
+MDk1MTQzWjAUMRIwEAYDVQQDDAlyZWhlYXJzYWwwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAATCj9jArjBXiteYMy5o+aWC5K0Tn8OhW9FASN+G/rzDfWR8eTwJwTEr
+ExWQTjZlIYdjTuLNdd6EG4Iv8+eoakLJo1MwUTAdBgNVHQ4EFgQUx5Zyz5e9C50P
+NCa5dVxlVK7TfiIwHwYDVR0jBBgwFoAUx5Zyz5e9C50PNCa5dVxlVK7TfiIwDwYD
+VR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiEArY7HUqPTJbItYbgaq4yi
+/ACaHp0wn8ZB/qXfrQ2ge0gCIHnm3SL1lQADZJC0GHFNEPz7J9kYMUNpV1mNkN4l
+EQUg
+-----END CERTIFICATE-----
+";
+
+/// Reads the material as production does, then goes the embedded way.
+struct Checked(Arc<dyn Dial>);
+
+impl Dial for Checked {
+    fn transport(&self, tls: Option<&TlsMaterial>) -> Result<Arc<dyn Transport>, String> {
+        OverNetwork.transport(tls)?;
+        self.0.transport(tls)
+    }
+}
+
+fn operator(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>> {
+    Box::pin(async move {
+        let mut context = context(seat);
+        context.dial = Arc::new(Checked(context.dial.clone()));
+        windlass_operator::run(&context, std::future::pending()).await;
+    })
+}
+
+fn secret(name: &str, entries: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": pd::NAMESPACE}, "data": entries})
+}
+
+/// Bytes as Secrets carry them.
+fn encoded(text: &str) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digit = |bits: u32| char::from(DIGITS[usize::try_from(bits & 63).expect("six bits")]);
+    let group = |bytes: &[u8]| {
+        let bits = (0..3).fold(0, |bits, index| bits << 8 | u32::from(bytes.get(index).copied().unwrap_or(0)));
+        let digits: String =
+            [18, 12, 6, 0].into_iter().take(bytes.len() + 1).map(|shift| digit(bits >> shift)).collect();
+        format!("{digits:=<4}")
+    };
+    text.as_bytes().chunks(3).map(group).collect()
+}
+
+fn authority() -> Value {
+    secret("ca", &json!({"ca.crt": encoded(AUTHORITY)}))
+}
+
+/// With these Secrets and this TLS block, until mended.
+fn wrong_until(secrets: Vec<Value>, tls: &Value, mend: Action) -> Spoken {
+    let mut objects = with(three(), "QuorumCluster", |resource| resource["spec"]["system"]["tls"] = tls.clone());
+    objects.extend(secrets);
+    let tale = tell_with(objects, vec![pd::after(A_WHILE, mend)], Ending::Ready, &operator);
+    tale.touched_nothing(tale.before_all());
+    tale.ended_ready_at(TO);
+    tale.last_said(tale.before_all())
+}
+
+fn ca_only() -> Value {
+    json!({"caSecret": "ca"})
+}
+
+fn with_client() -> Value {
+    json!({"caSecret": "ca", "clientSecret": "client"})
+}
+
+#[test]
+fn a_missing_authority() {
+    let spoken = wrong_until(vec![], &ca_only(), Action::Create(authority()));
+    spoken.is_waiting("MembersUnknown", &["the TLS material can't be used", "ca.crt"]);
+}
+
+#[test]
+fn an_authority_that_is_garbage() {
+    let target = Subject { resource: "secrets".into(), namespace: pd::NAMESPACE.into(), name: "ca".into() };
+    let mend = Action::Patch { target, patch: json!({"data": {"ca.crt": encoded(AUTHORITY)}}) };
+    let spoken = wrong_until(vec![secret("ca", &json!({"ca.crt": encoded("garbage")}))], &ca_only(), mend);
+    spoken.is_waiting("MembersUnknown", &["the TLS material can't be used", "ca.crt"]);
+    assert!(!spoken.message.contains("garbage"), "what was given is not repeated: {}", spoken.message);
+}
+
+#[test]
+fn a_missing_client_certificate() {
+    let mend = pd::spec(json!({"system": {"tls": {"clientSecret": null}}}));
+    let spoken = wrong_until(vec![authority()], &with_client(), mend);
+    spoken.is_waiting("MembersUnknown", &["the TLS material can't be used", "tls."]);
+}
+
+#[test]
+fn a_client_certificate_that_is_garbage() {
+    let garbage = secret("client", &json!({"tls.crt": encoded("garbage"), "tls.key": encoded("hunter2")}));
+    let mend = pd::spec(json!({"system": {"tls": {"clientSecret": null}}}));
+    let spoken = wrong_until(vec![authority(), garbage], &with_client(), mend);
+    spoken.is_waiting("MembersUnknown", &["the TLS material can't be used", "tls."]);
+    assert!(!spoken.message.contains("hunter2"), "what was given is not repeated: {}", spoken.message);
+}
+
+#[test]
+fn a_client_certificate_without_its_key() {
+    let half = secret("client", &json!({"tls.crt": encoded(AUTHORITY)}));
+    let mend = pd::spec(json!({"system": {"tls": {"clientSecret": null}}}));
+    let spoken = wrong_until(vec![authority(), half], &with_client(), mend);
+    spoken.is_waiting("MembersUnknown", &["the TLS material can't be used", "tls.key"]);
+}
+
+#[test]
+fn bytes_are_encoded_as_secrets_carry_them() {
+    for (text, expected) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")] {
+        assert_eq!(encoded(text), expected);
+    }
+}
