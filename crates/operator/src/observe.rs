@@ -84,9 +84,11 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
     let mut pods: Vec<Pod> = pods.into_iter().filter(owned).collect();
     pods.sort_by_key(ResourceExt::name_any);
 
-    let tls = tls(context, resource, &namespace).await?;
     let peers = peers(resource, &set, &pods);
-    let quorum = ask(context, resource, tls.as_ref(), &peers).await;
+    let (quorum, tls) = match tls(context, resource, &namespace).await? {
+        Ok(tls) => (ask(context, resource, tls.as_ref(), &peers).await, tls),
+        Err(why) => (Quorum::unknown(&why), None),
+    };
     Ok(Observed { since, set: Some(set), pods, budgets, siblings, quorum, peers, tls })
 }
 
@@ -120,24 +122,30 @@ async fn ask(context: &Context, resource: &QuorumCluster, tls: Option<&TlsMateri
     }
 }
 
-/// The TLS material from the Secrets that the resource names, all in its own namespace (H41).
-async fn tls(context: &Context, resource: &QuorumCluster, namespace: &str) -> Result<Option<TlsMaterial>, Error> {
-    let Some(tls) = &resource.spec.system.tls else { return Ok(None) };
+/// The TLS material from the Secrets that the resource names, all in its own namespace (H41); or, for a person, what is missing.
+async fn tls(
+    context: &Context,
+    resource: &QuorumCluster,
+    namespace: &str,
+) -> Result<Result<Option<TlsMaterial>, String>, Error> {
+    let Some(tls) = &resource.spec.system.tls else { return Ok(Ok(None)) };
     let secrets: Api<Secret> = Api::namespaced(context.client.clone(), namespace);
-    let read = async |name: &str| {
+    let read = async |field: &str, name: &str, key: &str| {
         let secret = get(context, &format!("secrets/{namespace}/{name}"), &secrets, name).await?;
-        Ok::<_, Error>(secret.and_then(|secret| secret.data).unwrap_or_default())
+        let found = secret.and_then(|secret| secret.data).and_then(|mut data| data.remove(key));
+        let missing = || format!("spec.system.tls.{field}: there is no Secret {name} with {key} in it");
+        Ok::<_, Error>(found.map(|bytes| bytes.0).ok_or_else(missing))
     };
-    let roots = read(&tls.ca_secret).await?.remove("ca.crt").map(|bytes| bytes.0).unwrap_or_default();
+    let roots = read("caSecret", &tls.ca_secret, "ca.crt").await?;
     let identity = match &tls.client_secret {
-        None => None,
+        None => Ok(None),
         Some(name) => {
-            let mut data = read(name).await?;
-            let mut take = |key: &str| data.remove(key).map(|bytes| bytes.0).unwrap_or_default();
-            Some((take("tls.crt"), take("tls.key")))
+            let certificate = read("clientSecret", name, "tls.crt").await?;
+            let key = read("clientSecret", name, "tls.key").await?;
+            certificate.and_then(|certificate| key.map(|key| Some((certificate, key))))
         }
     };
-    Ok(Some(TlsMaterial { roots, identity }))
+    Ok(roots.and_then(|roots| identity.map(|identity| Some(TlsMaterial { roots, identity }))))
 }
 
 async fn get<K>(context: &Context, what: &str, api: &Api<K>, name: &str) -> Result<Option<K>, Error>

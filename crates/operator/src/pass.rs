@@ -7,8 +7,7 @@ use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
     Decision, Hold, Plan, Reason, Step, View,
     fence::{self, Claim},
-    rollout,
-    workload::Strategy,
+    permit, rollout,
 };
 
 use crate::{
@@ -83,26 +82,17 @@ async fn look(actor: Actor<'_>, key: &Key) -> Result<Next, Error> {
             let plan = rollout::plan(&want, &view, context.clock.now());
             (view, container, plan)
         }
-        Err(hold) => match take_back(&resource, &observed, &hold) {
-            // Taking back needs no container.
-            Some((view, plan)) => (view, 0, plan),
-            None => return hold_back(actor, &resource, &hold).await,
-        },
+        Err(hold) => {
+            let view = validate::seen(&resource, &observed);
+            let plan = view.as_ref().and_then(|view| permit::stand_down(view, &hold));
+            match view.zip(plan) {
+                // Standing down touches no container.
+                Some((view, plan)) => (view, 0, plan),
+                None => return hold_back(actor, &resource, &hold).await,
+            }
+        }
     };
     carry_on(actor, &resource, &observed, &view, container, &plan).await
-}
-
-/// A permit that stands is not left standing because something can't be read: nobody would mind it (H9).
-fn take_back(resource: &QuorumCluster, observed: &Observed, hold: &Hold) -> Option<(View, Plan)> {
-    let view = validate::seen(resource, observed)?;
-    let mut record = view.record.clone()?;
-    let Strategy::RollingUpdate { partition } = view.workload.strategy else { return None };
-    let pod = view.permitted().filter(|_| record.accounts_for(partition))?;
-    let above = pod.index.saturating_add(1);
-    let step = Step::TakeBack { pod: pod.name.clone(), partition: above, because: hold.clone() };
-    record.move_partition(partition, above);
-    record.stage = None;
-    Some((view, Plan { decision: Decision::Act(step), record: Some(record) }))
 }
 
 fn seen_own_writes(actor: Actor<'_>, kind: &str, name: &str, resource_version: Option<&str>) -> bool {

@@ -8,6 +8,7 @@ use kube::{
 use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
     Hold, MemberName, Reason, View, Want, Workload,
+    quorum::majority,
     workload::{Evictions, Pod as SeenPod, Revision, Strategy},
 };
 
@@ -191,10 +192,21 @@ fn evictions(set: &StatefulSet, budgets: &[PodDisruptionBudget]) -> Evictions {
             .and_then(|selector| Selector::try_from(selector).ok())
             .is_some_and(|selector| selector.matches(&labels))
     };
+    let covering: Vec<&PodDisruptionBudget> = budgets.iter().filter(covers).collect();
     let mine = budget_name(&set.name_any());
-    let names: Vec<String> = budgets.iter().filter(covers).map(ResourceExt::name_any).collect();
-    if names.contains(&mine) {
+    if covering.iter().any(|budget| budget.name_any() == mine) {
         return Evictions::HeldByUs;
     }
-    names.first().map_or(Evictions::Open, |name| Evictions::HeldBy(name.clone()))
+    let replicas = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+    let leaves_majority = |budget: &PodDisruptionBudget| {
+        let status = budget.status.as_ref().filter(|status| status.observed_generation >= budget.metadata.generation);
+        let kept = status.and_then(|status| usize::try_from(status.desired_healthy).ok()).unwrap_or(0);
+        kept >= majority(usize::try_from(replicas).unwrap_or(0))
+    };
+    match covering.as_slice() {
+        [] => Evictions::Open,
+        [one] if !leaves_majority(one) => Evictions::Loose(one.name_any()),
+        // With two of them on one pod, Kubernetes lets no eviction through at all.
+        [one, ..] => Evictions::HeldBy(one.name_any()),
+    }
 }

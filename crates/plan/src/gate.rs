@@ -62,17 +62,21 @@ fn not_paused(ask: &Ask<'_>) -> Verdict {
 
 /// All pods exist and none is on its way out.
 pub fn pods_present(view: &View) -> Verdict {
-    for index in 0..view.workload.replicas {
+    absent(view).map_or(Ok(()), |(_, hold)| Err(hold))
+}
+
+/// The first member whose pod does not exist or is on its way out.
+pub fn absent(view: &View) -> Option<(MemberName, Hold)> {
+    (0..view.workload.replicas).find_map(|index| {
         let name = view.workload.member(index);
-        match view.pod(&name) {
-            None => return Err(Hold::new(Reason::PodNotReady, format!("pod {name} does not exist yet"))),
-            Some(pod) if pod.terminating && !bug::active(Bug::PreviousNotAwaited) => {
-                return Err(Hold::new(Reason::PodNotReady, format!("pod {name} is terminating")));
-            }
-            Some(_) => {}
-        }
-    }
-    Ok(())
+        let trouble = match view.pod(&name) {
+            None => "does not exist yet",
+            Some(pod) if pod.terminating && !bug::active(Bug::PreviousNotAwaited) => "is terminating",
+            Some(_) => return None,
+        };
+        let hold = Hold::new(Reason::PodNotReady, format!("pod {name} {trouble}"));
+        Some((name, hold))
+    })
 }
 
 /// The system lists its members, and they are the pods.
@@ -159,10 +163,7 @@ pub fn settled(want: &Want, view: &View, version: &Version, pod: &Pod) -> Result
             return lacking(StageKind::Join, Reason::MembersUnknown, format!("{name}'s version is not known: {why}"));
         }
     };
-    if view.is_outdated(pod) {
-        return Ok(());
-    }
-    if runs != version {
+    if runs != version && !view.is_outdated(pod) {
         return lacking(
             StageKind::Join,
             Reason::VersionMismatch,
@@ -173,7 +174,7 @@ pub fn settled(want: &Want, view: &View, version: &Version, pod: &Pod) -> Result
         Fact::Known(Some(lag)) if lag > want.max_lag => lacking(
             StageKind::Sync,
             Reason::MemberBehind,
-            format!("{name} is {lag} entries behind the leader, {} are allowed", want.max_lag),
+            format!("{name} is more than {} entries behind the leader", want.max_lag),
         ),
         Fact::Known(_) => Ok(()),
         Fact::Unknown(why) => {
@@ -232,9 +233,20 @@ fn leadership_stays(ask: &Ask<'_>) -> Verdict {
     }
 }
 
-/// Nobody else can take a member down meanwhile (H12).
-pub fn evictions_held(view: &View) -> bool {
-    view.evictions != Evictions::Open || bug::active(Bug::EvictionsNotHeld)
+/// Whether a drain is kept from taking the quorum down while a member is replaced (H12). An error where somebody's own budget is in the
+/// way: a second one on the same pods would make every eviction fail.
+pub fn evictions_held(want: &Want, view: &View) -> Result<bool, Hold> {
+    let accepted = want.accept_downtime && !can_spare_one(view.quorum.size());
+    match &view.evictions {
+        _ if bug::active(Bug::EvictionsNotHeld) => Ok(true),
+        Evictions::HeldByUs | Evictions::HeldBy(_) => Ok(true),
+        Evictions::Open => Ok(false),
+        Evictions::Loose(_) if accepted => Ok(true),
+        Evictions::Loose(name) => Err(Hold::new(
+            Reason::BudgetTooLoose,
+            format!("PodDisruptionBudget {name} would let a drain take the quorum down while a member is replaced"),
+        )),
+    }
 }
 
 fn names<'a>(names: impl Iterator<Item = &'a &'a MemberName>) -> String {

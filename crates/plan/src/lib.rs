@@ -9,6 +9,7 @@
 //!   View ─┼─▶ rollout::plan ─▶ Plan { decision: Act(Step) | Wait | Halt | Done, record }
 //!   now  ─┘        │
 //!                  ├─ gate      what must hold before a member is taken down
+//!                  ├─ permit    a lowered partition that Kubernetes has not used yet
 //!                  ├─ handover  who leads while it is down
 //!                  └─ stage     how long each stage may take
 //! ```
@@ -20,6 +21,7 @@ pub mod fact;
 pub mod fence;
 pub mod gate;
 pub mod handover;
+pub mod permit;
 pub mod quorum;
 pub mod reason;
 pub mod record;

@@ -47,6 +47,8 @@ pub enum Reason {
     MemberBehind,
     /// A replaced member runs another version than the one asked for.
     VersionMismatch,
+    /// A PodDisruptionBudget of somebody else's allows more evictions than the quorum can spare (H12).
+    BudgetTooLoose,
     /// A member's leader-priority would undo the hand-over (H19).
     LeaderPriority,
     /// Leadership was asked to move and has not been seen elsewhere yet.
@@ -76,8 +78,10 @@ impl Reason {
         match self {
             Self::Paused => "set spec.paused to false to go on",
             Self::InvalidSpec => "correct the field that the message names",
-            Self::WorkloadNotFound => "create the StatefulSet or correct spec.workload.statefulSet",
-            Self::ContainerNotFound => "correct spec.workload.container",
+            Self::WorkloadNotFound => {
+                "create the StatefulSet, or delete this QuorumCluster and create one with the right name"
+            }
+            Self::ContainerNotFound => "delete this QuorumCluster and create one that names the right container",
             Self::NoReplicas => "scale the StatefulSet up",
             Self::WorkloadDeleting => "nothing is done to a StatefulSet that is being deleted",
             Self::AlreadyManaged => "delete one of the two QuorumClusters",
@@ -101,14 +105,15 @@ impl Reason {
             Self::LeaderUnknown => "wait for the election to end; if it does not, look at the members' logs",
             Self::MemberUnhealthy => "repair the member that the message names; it goes on as soon as it is healthy",
             Self::QuorumAtRisk => "repair the unhealthy members first",
-            Self::PodNotReady => "wait; kubectl describe the pod that the message names if it stays",
+            Self::PodNotReady => "wait; if it stays, kubectl describe the pod",
             Self::MemberBehind => "wait for the member to catch up",
-            Self::VersionMismatch => "make spec.version say what the image contains, or correct spec.image",
+            Self::VersionMismatch => "make spec.version say what the image contains, or ask for the old version again",
+            Self::BudgetTooLoose => "make the budget leave a majority: set its maxUnavailable to 1",
             Self::LeaderPriority => "set the member's leader-priority no higher than the others'",
             Self::AwaitingHandOver => "wait; the hand-over is tried again after its deadline",
             Self::NoHandOverTarget => "repair another member so that it can lead",
             Self::DeadlineExceeded => {
-                "look at the pod and the member that the message names; it goes on by itself once they are well"
+                "look at the pod and the member that the message names, and delete the pod if it can't become well; it goes on by itself"
             }
             Self::StaleView => "wait; if it stays, look at the API server",
             Self::TakingOver => "wait a few seconds",
@@ -145,6 +150,7 @@ impl Reason {
             | Self::NoSpareMember
             | Self::MembersDoNotMatch
             | Self::VersionMismatch
+            | Self::BudgetTooLoose
             | Self::LeaderPriority
             | Self::DeadlineExceeded => true,
             Self::Paused

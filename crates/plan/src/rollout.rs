@@ -16,7 +16,7 @@ use crate::{
     bug::{self, Bug},
     decision::{Decision, Hold, Plan, Step},
     gate::{self, Ask, BEFORE_RESTART},
-    handover,
+    handover, permit,
     reason::Reason,
     record::Record,
     stage::StageKind,
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// While a permit stands or leadership moves, seconds count.
-const WATCHFUL: Duration = Duration::from_secs(1);
+pub(crate) const WATCHFUL: Duration = Duration::from_secs(1);
 /// Something is on its way; an event usually comes first, but applications send none.
 const SOON: Duration = Duration::from_secs(2);
 /// After so many hand-overs that came to nothing a person should look.
@@ -38,7 +38,7 @@ pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
         note_progress(record, view);
     }
     let decision = decide(want, view, &mut record, now);
-    Plan { decision: release_if_idle(decision, view), record }
+    Plan { decision: permit::release_if_idle(decision, view), record }
 }
 
 /// Brings the record up to what the cluster shows.
@@ -57,7 +57,7 @@ fn note_progress(record: &mut Record, view: &View) {
 
 fn decide(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp) -> Decision {
     if let Some(record) = record
-        && let Some(decision) = mind_permit(want, view, record, now)
+        && let Some(decision) = permit::mind(want, view, record, now)
     {
         return decision;
     }
@@ -86,58 +86,6 @@ fn decide(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp)
     }
 }
 
-/// A permit that stands is minded before everything else: it is taken back as soon as anything speaks against it (H9).
-fn mind_permit(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
-    let Strategy::RollingUpdate { partition } = view.workload.strategy else { return None };
-    let pod = view.permitted()?;
-    if !record.accounts_for(partition) {
-        // Not our permit: reported as a changed strategy, and not touched.
-        return None;
-    }
-    let objection = gate::first_objection(BEFORE_RESTART, &ask(want, view, record, pod)).and_then(|()| {
-        if view.quorum.leader.is(&pod.name)
-            && !alone(view)
-            && !bug::active(Bug::LeaderNotChecked)
-            && !bug::active(Bug::HandOverNotVerified)
-        {
-            return Err(Hold::new(Reason::LeaderUnknown, format!("{} leads now", pod.name)));
-        }
-        if !gate::evictions_held(view) {
-            return Err(Hold::new(Reason::QuorumAtRisk, "nothing keeps a drain from taking a second member down"));
-        }
-        if view.workload.image != record.target.image {
-            return Err(template_changed(view, record));
-        }
-        if view.outdated().filter(|pod| pod.index >= partition).nth(1).is_some() && !bug::active(Bug::PartitionTooLow) {
-            // After the first one Kubernetes would go on by itself, on readiness alone.
-            return Err(Hold::new(
-                Reason::QuorumAtRisk,
-                format!("partition {partition} permits more members than {}", pod.name),
-            ));
-        }
-        if is_revert(want, record) {
-            return Err(Hold::new(Reason::Paused, format!("{} is wanted again", want.target)));
-        }
-        Ok(())
-    });
-    match objection {
-        Err(because) if !bug::active(Bug::PermitLeftStanding) => {
-            let above = pod.index.saturating_add(1);
-            record.move_partition(partition, above);
-            record.stage = None;
-            Some(Decision::Act(Step::TakeBack { pod: pod.name.clone(), partition: above, because }))
-        }
-        Ok(()) | Err(_) => {
-            let stage = record.enter(StageKind::Replace, &pod.name, now);
-            let hold = Hold::new(
-                Reason::AwaitingReplacement,
-                format!("Kubernetes may replace pod {} and has not begun", pod.name),
-            );
-            Some(if stage.is_overdue(&want.deadlines, now) { halt(hold) } else { wait(hold, WATCHFUL) })
-        }
-    }
-}
-
 fn unusable_strategy(record: Option<&Record>) -> Hold {
     match record {
         Some(record) => Hold::new(
@@ -155,7 +103,7 @@ fn unusable_strategy(record: Option<&Record>) -> Hold {
     }
 }
 
-fn template_changed(view: &View, record: &Record) -> Hold {
+pub(crate) fn template_changed(view: &View, record: &Record) -> Hold {
     let message = format!(
         "somebody set the image to {}; this upgrade had set it to {}",
         view.workload.image, record.target.image
@@ -176,10 +124,11 @@ fn at_rest(want: &Want, view: &View, record: &mut Option<Record>, partition: u32
         Err(hold) => return wait(hold, SOON),
     };
     if view.workload.image == want.target.image {
-        let done = view.pods.iter().rev().try_for_each(|pod| gate::settled(want, view, &want.target.version, pod));
-        return match done {
-            Ok(()) => Decision::Done,
-            Err(lacking) => wait_or_halt(lacking.hold),
+        let lacking = view.pods.iter().rev().find_map(|pod| gate::settled(want, view, &want.target.version, pod).err());
+        // A member that is behind for a while is the system's daily life, and nothing is about to be taken down.
+        return match lacking.filter(|lacking| lacking.stage != StageKind::Sync) {
+            None => Decision::Done,
+            Some(lacking) => wait_or_halt(lacking.hold),
         };
     }
     let from =
@@ -212,14 +161,26 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
     if !view.resumed {
         return halt(hold);
     }
+    let Some(version) = version_of_replaced(want, view) else {
+        let message = format!("it goes to image {}, and no replaced member tells its version yet", view.workload.image);
+        return halt(Hold::new(Reason::HalfUpgraded, format!("{}; {message}", hold.message)));
+    };
     // Where it came from is not known any more, so it can't be reverted: from and target are the same.
-    let target = Target { version: want.target.version.clone(), image: view.workload.image.clone() };
+    let target = Target { version, image: view.workload.image.clone() };
     let mut resumed = Record::begin(target.clone(), target, partition, partition, now);
     resumed.template_seen = true;
     let decision =
-        mind_permit(want, view, &mut resumed, now).unwrap_or_else(|| roll(want, view, &mut resumed, partition, now));
+        permit::mind(want, view, &mut resumed, now).unwrap_or_else(|| roll(want, view, &mut resumed, partition, now));
     *record = Some(resumed);
     decision
+}
+
+/// What a rollout that somebody else began goes to: what is wanted, if that is its image, otherwise what its first members say.
+fn version_of_replaced(want: &Want, view: &View) -> Option<crate::Version> {
+    if view.workload.image == want.target.image {
+        return Some(want.target.version.clone());
+    }
+    view.updated().find_map(|pod| view.quorum.member(&pod.name)?.version.known().cloned())
 }
 
 /// An upgrade is under way: still the same one?
@@ -267,7 +228,7 @@ fn correct_version(want: &Want, record: &mut Record) -> Result<(), Hold> {
 }
 
 /// Whether a person wants to go back to where the unfinished upgrade came from. A revert itself is finished first.
-fn is_revert(want: &Want, record: &Record) -> bool {
+pub(crate) fn is_revert(want: &Want, record: &Record) -> bool {
     want.target == record.from && want.target != record.target && !record.reverting
 }
 
@@ -359,6 +320,10 @@ fn roll(want: &Want, view: &View, record: &mut Record, partition: u32, now: Time
         return conclude(want, view, record, partition);
     };
     if let Err(hold) = gate::first_objection(BEFORE_RESTART, &ask(want, view, record, victim)) {
+        // Kubernetes does not replace a pod that is not ready (kubernetes#67250): that may take a person.
+        if !victim.is_up() && record.enter(StageKind::Replace, &victim.name, now).is_overdue(&want.deadlines, now) {
+            return overdue_halt(record, &hold);
+        }
         return wait_or_halt(hold);
     }
     if view.quorum.leader.is(&victim.name) && !alone(view) && !bug::active(Bug::LeaderNotChecked) {
@@ -368,8 +333,10 @@ fn roll(want: &Want, view: &View, record: &mut Record, partition: u32, now: Time
     } else {
         record.stage = None;
     }
-    if !gate::evictions_held(view) {
-        return Decision::Act(Step::HoldEvictions);
+    match gate::evictions_held(want, view) {
+        Ok(true) => {}
+        Ok(false) => return Decision::Act(Step::HoldEvictions),
+        Err(hold) => return wait_or_halt(hold),
     }
     let to = if bug::active(Bug::PartitionTooLow) { victim.index.saturating_sub(1) } else { victim.index };
     record.move_partition(partition, to);
@@ -397,9 +364,9 @@ fn await_replaced(want: &Want, view: &View, record: &mut Record, now: Timestamp)
         return None;
     }
     let version = record.target.version.clone();
-    if let Err(hold) = gate::pods_present(view) {
+    if let Some((member, hold)) = gate::absent(view) {
         // Gone, and not yet back: the clock of the replacement runs.
-        let overdue = record.stage.as_ref().is_some_and(|stage| stage.is_overdue(&want.deadlines, now));
+        let overdue = record.enter(StageKind::Replace, &member, now).is_overdue(&want.deadlines, now);
         return Some(if overdue { overdue_halt(record, &hold) } else { wait(hold, SOON) });
     }
     let (pod, lacking) =
@@ -417,6 +384,10 @@ fn await_replaced(want: &Want, view: &View, record: &mut Record, now: Timestamp)
 }
 
 fn overdue_halt(record: &Record, hold: &Hold) -> Decision {
+    if hold.reason.needs_a_person() {
+        // It names what to do better than a deadline does.
+        return halt(hold.clone());
+    }
     let stage = record.stage.as_ref().map_or("", |stage| stage.kind.lacking());
     let pod = record.stage.as_ref().map_or("", |stage| stage.pod.as_str());
     halt(Hold::new(Reason::DeadlineExceeded, format!("the time for {pod} is up and {stage}: {}", hold.message)))
@@ -439,7 +410,7 @@ fn hand_over(want: &Want, view: &View, record: &mut Record, victim: &Pod, now: T
             Reason::AwaitingHandOver,
             format!("leadership was asked to leave {} and is still there", victim.name),
         );
-        return Some(if stage.attempts >= HAND_OVER_PATIENCE {
+        return Some(if stage.attempts > HAND_OVER_PATIENCE {
             halt(Hold::new(Reason::DeadlineExceeded, format!("{}, after {} attempts", hold.message, stage.attempts)))
         } else {
             wait(hold, WATCHFUL)
@@ -480,23 +451,8 @@ fn conclude(want: &Want, view: &View, record: &mut Record, partition: u32) -> De
     Decision::Done
 }
 
-/// Evictions are not held while a person is waited for and nothing is on its way: drains must go on.
-fn release_if_idle(decision: Decision, view: &View) -> Decision {
-    let person = match &decision {
-        Decision::Halt { .. } => true,
-        Decision::Wait { on, .. } => on.reason == Reason::Paused,
-        Decision::Act(_) | Decision::Done => false,
-    };
-    let idle = view.permitted().is_none() && view.pods.iter().all(Pod::is_up) && gate::pods_present(view).is_ok();
-    if person && idle && view.evictions == Evictions::HeldByUs {
-        Decision::Act(Step::ReleaseEvictions)
-    } else {
-        decision
-    }
-}
-
 /// A member that is alone has nobody to hand over to; only `acceptDowntime` comes this far (H14).
-fn alone(view: &View) -> bool {
+pub(crate) fn alone(view: &View) -> bool {
     view.quorum.size() == 1
 }
 
@@ -512,15 +468,15 @@ fn versions(view: &View) -> Result<Vec<crate::Version>, Hold> {
         .collect()
 }
 
-fn ask<'a>(want: &'a Want, view: &'a View, record: &'a Record, victim: &'a Pod) -> Ask<'a> {
+pub(crate) fn ask<'a>(want: &'a Want, view: &'a View, record: &'a Record, victim: &'a Pod) -> Ask<'a> {
     Ask { want, view, version: &record.target.version, victim }
 }
 
-fn wait(on: Hold, recheck: Duration) -> Decision {
+pub(crate) fn wait(on: Hold, recheck: Duration) -> Decision {
     Decision::Wait { on, recheck }
 }
 
-fn halt(on: Hold) -> Decision {
+pub(crate) fn halt(on: Hold) -> Decision {
     Decision::Halt { on }
 }
 

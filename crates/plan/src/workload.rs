@@ -97,8 +97,10 @@ pub enum Evictions {
     Open,
     /// A PodDisruptionBudget of ours.
     HeldByUs,
-    /// A PodDisruptionBudget that was there already.
+    /// A PodDisruptionBudget that was there already, and always leaves a majority.
     HeldBy(String),
+    /// A PodDisruptionBudget that was there already, and lets more go than the quorum can spare.
+    Loose(String),
 }
 
 /// Everything that a decision about one workload is made from, all of it read in one pass.

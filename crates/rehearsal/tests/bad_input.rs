@@ -74,7 +74,7 @@ fn a_container_that_does_not_exist_until_the_stateful_set_gets_it() {
     let spoken = wrong_until(misnamed_container(), mend);
     spoken.is_stalled(
         "ContainerNotFound",
-        &["StatefulSet pd has no container pd; it has main", "spec.workload.container"],
+        &["StatefulSet pd has no container pd; it has main", "names the right container"],
     );
 }
 

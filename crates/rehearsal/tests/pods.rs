@@ -22,7 +22,7 @@ fn until_mended(behaviour: ImageBehaviour, trouble: &str) -> Tale {
         let spoken = until_reason(cluster, "DeadlineExceeded").await;
         spoken.is_stalled(
             "DeadlineExceeded",
-            &["the time for pd-2 is up", trouble, "it goes on by itself once they are well"],
+            &["the time for pd-2 is up", trouble, "delete the pod if it can't become well"],
         );
         pass(Duration::from_mins(5)).await;
         cluster.world.set_image(&image(TO), ImageBehaviour::Works);

@@ -93,7 +93,7 @@ fn with_client() -> Value {
 #[test]
 fn a_missing_authority() {
     let spoken = wrong_until(vec![], &ca_only(), Action::Create(authority()));
-    spoken.is_waiting("MembersUnknown", &["the TLS material can't be used", "ca.crt"]);
+    spoken.is_waiting("MembersUnknown", &["spec.system.tls.caSecret", "ca.crt"]);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn an_authority_that_is_garbage() {
 fn a_missing_client_certificate() {
     let mend = pd::spec(json!({"system": {"tls": {"clientSecret": null}}}));
     let spoken = wrong_until(vec![authority()], &with_client(), mend);
-    spoken.is_waiting("MembersUnknown", &["the TLS material can't be used", "tls."]);
+    spoken.is_waiting("MembersUnknown", &["spec.system.tls.clientSecret", "tls."]);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_client_certificate_without_its_key() {
     let half = secret("client", &json!({"tls.crt": encoded(AUTHORITY)}));
     let mend = pd::spec(json!({"system": {"tls": {"clientSecret": null}}}));
     let spoken = wrong_until(vec![authority(), half], &with_client(), mend);
-    spoken.is_waiting("MembersUnknown", &["the TLS material can't be used", "tls.key"]);
+    spoken.is_waiting("MembersUnknown", &["spec.system.tls.clientSecret", "tls.key"]);
 }
 
 #[test]

@@ -86,7 +86,9 @@ const ROWS: &[Row] = &[
     Row("EveryoneSettled", Right, None, |_| {}),
     Row("EveryoneSettled", Right, None, |scene| scene.member(4).position = Fact::Known(Some(POSITION - 100))),
     Row("EveryoneSettled", Right, None, |scene| scene.member(4).position = Fact::Known(None)),
-    Row("EveryoneSettled", Right, None, |scene| scene.member(1).position = Fact::Known(Some(0))),
+    Row("EveryoneSettled", Wrong, Some(Reason::MemberBehind), |scene| {
+        scene.member(1).position = Fact::Known(Some(0));
+    }),
     Row("EveryoneSettled", Wrong, Some(Reason::PodNotReady), |scene| pod_mut(&mut scene.view, 1).ready_since = None),
     Row("EveryoneSettled", Wrong, Some(Reason::PodNotReady), |scene| pod_mut(&mut scene.view, 3).ready_since = None),
     Row("EveryoneSettled", Wrong, Some(Reason::MemberUnhealthy), |scene| scene.member(1).healthy = Fact::Known(false)),

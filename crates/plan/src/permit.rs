@@ -1,0 +1,97 @@
+//! Permits: a lowered partition that Kubernetes has not used yet (H9), and evictions that are held for its sake (H12).
+//!
+//! A permit that stands is minded before everything else, and taken back as soon as anything speaks against it.
+
+use jiff::Timestamp;
+
+use crate::{
+    bug::{self, Bug},
+    decision::{Decision, Hold, Plan, Step},
+    gate::{self, BEFORE_RESTART},
+    reason::Reason,
+    record::Record,
+    rollout::{WATCHFUL, alone, ask, halt, is_revert, template_changed, wait},
+    stage::StageKind,
+    want::Want,
+    workload::{Evictions, Pod, Strategy, View},
+};
+
+/// What to do about the permit that stands; none if none of ours does.
+pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
+    let (pod, partition) = standing(view, record)?;
+    match objection(want, view, record, pod, partition) {
+        Err(because) if !bug::active(Bug::PermitLeftStanding) => Some(take_back(record, pod, partition, because)),
+        Ok(()) | Err(_) => {
+            let stage = record.enter(StageKind::Replace, &pod.name, now);
+            let message = format!("Kubernetes may replace pod {} and has not begun", pod.name);
+            let hold = Hold::new(Reason::AwaitingReplacement, message);
+            Some(if stage.is_overdue(&want.deadlines, now) { halt(hold) } else { wait(hold, WATCHFUL) })
+        }
+    }
+}
+
+/// What is left to do when nothing can be decided, because what is wanted can't be read: nobody would mind a permit, and drains must
+/// not wait for a person. None if nothing is.
+pub fn stand_down(view: &View, because: &Hold) -> Option<Plan> {
+    let mut record = view.record.clone();
+    let permit = record.as_mut().and_then(|record| {
+        let (pod, partition) = standing(view, record)?;
+        Some(take_back(record, pod, partition, because.clone()))
+    });
+    let decision = permit.unwrap_or_else(|| release_if_idle(halt(because.clone()), view));
+    matches!(decision, Decision::Act(_)).then_some(Plan { decision, record })
+}
+
+/// The pod that our partition permits Kubernetes to replace. A partition that somebody else set is reported as a changed strategy,
+/// and not touched.
+fn standing<'a>(view: &'a View, record: &Record) -> Option<(&'a Pod, u32)> {
+    let Strategy::RollingUpdate { partition } = view.workload.strategy else { return None };
+    view.permitted().filter(|_| record.accounts_for(partition)).map(|pod| (pod, partition))
+}
+
+/// What speaks against the permit now.
+fn objection(want: &Want, view: &View, record: &Record, pod: &Pod, partition: u32) -> Result<(), Hold> {
+    gate::first_objection(BEFORE_RESTART, &ask(want, view, record, pod))?;
+    let ignored = bug::active(Bug::LeaderNotChecked) || bug::active(Bug::HandOverNotVerified);
+    if view.quorum.leader.is(&pod.name) && !alone(view) && !ignored {
+        return Err(Hold::new(Reason::LeaderUnknown, format!("{} leads now", pod.name)));
+    }
+    if !gate::evictions_held(want, view)? {
+        return Err(Hold::new(Reason::QuorumAtRisk, "nothing keeps a drain from taking a second member down"));
+    }
+    if view.workload.image != record.target.image {
+        return Err(template_changed(view, record));
+    }
+    let several = view.outdated().filter(|pod| pod.index >= partition).nth(1).is_some();
+    if several && !bug::active(Bug::PartitionTooLow) {
+        // After the first one Kubernetes would go on by itself, on readiness alone.
+        let message = format!("partition {partition} permits more members than {}", pod.name);
+        return Err(Hold::new(Reason::QuorumAtRisk, message));
+    }
+    if is_revert(want, record) {
+        return Err(Hold::new(Reason::Paused, format!("{} is wanted again", want.target)));
+    }
+    Ok(())
+}
+
+fn take_back(record: &mut Record, pod: &Pod, partition: u32, because: Hold) -> Decision {
+    let above = pod.index.saturating_add(1);
+    record.move_partition(partition, above);
+    record.stage = None;
+    Decision::Act(Step::TakeBack { pod: pod.name.clone(), partition: above, because })
+}
+
+/// Evictions are not held while a person is waited for and nothing is on its way: drains must go on.
+pub(crate) fn release_if_idle(decision: Decision, view: &View) -> Decision {
+    let person = match &decision {
+        Decision::Halt { .. } => true,
+        Decision::Wait { on, .. } => on.reason == Reason::Paused,
+        Decision::Act(_) | Decision::Done => false,
+    };
+    let idle = view.permitted().is_none() && view.pods.iter().all(Pod::is_up) && gate::pods_present(view).is_ok();
+    if person && idle && view.evictions == Evictions::HeldByUs {
+        Decision::Act(Step::ReleaseEvictions)
+    } else {
+        decision
+    }
+}
