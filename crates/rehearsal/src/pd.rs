@@ -67,6 +67,7 @@ pub fn reference(seed: u64) -> Scenario {
 }
 
 /// A change of the QuorumCluster's spec.
+#[expect(clippy::needless_pass_by_value, reason = "callers write the JSON in place")]
 pub fn spec(patch: Value) -> Action {
     Action::Patch { target: subject(), patch: json!({ "spec": patch }) }
 }

@@ -261,16 +261,16 @@ fn is_permit(entry: &Entry) -> bool {
 
 fn act(cluster: &Cluster, slots: &[Slot], action: &Action) {
     let Cluster { api, world, clock, journal } = cluster;
-    let note = |text: String| journal.push(clock.now(), Event::Note(text));
+    let tell = |text: String| journal.push(clock.now(), Event::Note(text));
     match action {
         Action::Patch { target, patch } => {
             if let Err(error) = patch_value(api, target, patch) {
-                note(format!("patch of {} refused: {error}", target.name));
+                tell(format!("patch of {} refused: {error}", target.name));
             }
         }
         Action::Create(object) => {
             if let Err(error) = api.create_value("user", object.clone()) {
-                note(format!("create refused: {error}"));
+                tell(format!("create refused: {error}"));
             }
         }
         Action::Delete(target) => delete_value(api, target),
@@ -286,7 +286,7 @@ fn act(cluster: &Cluster, slots: &[Slot], action: &Action) {
         Action::FreezeControllers(how_long) => world.freeze_controllers(clock.elapsed() + *how_long),
         Action::Elect(place) => world.pd(&place.namespace, set_of(&place.pod)).force_leader(&place.pod),
         Action::Priority(place, priority) => {
-            world.pd(&place.namespace, set_of(&place.pod)).set_leader_priority(&place.pod, i64::from(*priority))
+            world.pd(&place.namespace, set_of(&place.pod)).set_leader_priority(&place.pod, i64::from(*priority));
         }
         Action::DropWatches => api.drop_watches(None),
         Action::Compact => api.compact(api.revision()),

@@ -142,7 +142,7 @@ impl Judge<'_> {
                 }
                 self.sets.entry(name).or_default().object = after;
             }
-            "pods" => self.pod_write(at, name, change),
+            "pods" => self.pod_write(at, &name, change),
             "quorumclusters.windlass.dev" => self.wish(change),
             _ => {}
         }
@@ -244,7 +244,7 @@ impl Judge<'_> {
         last
     }
 
-    fn pod_write(&mut self, at: Timestamp, name: Name, change: &Change) {
+    fn pod_write(&mut self, at: Timestamp, name: &Name, change: &Change) {
         let marked = |object: Option<&Value>| {
             object.is_some_and(|object| object.pointer("/metadata/deletionTimestamp").is_some())
         };
@@ -263,7 +263,7 @@ impl Judge<'_> {
             return;
         }
         if change.user == "statefulset-controller" {
-            self.controller_deletes(at, &name, change);
+            self.controller_deletes(at, name, change);
         } else if change.user == DRAIN {
             pod.evicted = Some(at);
         }

@@ -64,7 +64,7 @@ fn main() -> Result<ExitCode> {
         Suite::Crash => strikes(),
         Suite::Walks { seeds, first, twice } => Ok(walks(seeds, first, twice)),
         Suite::Bugs { seeds } => Ok(hunt(seeds)),
-        Suite::Show { walk, kill, freeze, seed } => show(walk, kill, freeze, seed),
+        Suite::Show { walk, kill, freeze, seed } => show(walk, kill, freeze.as_deref(), seed),
     }
 }
 
@@ -130,11 +130,11 @@ fn hunt(_: usize) -> ExitCode {
     ExitCode::from(2)
 }
 
-fn show(walk: Option<u64>, kill: Option<u64>, freeze: Option<Vec<u64>>, seed: u64) -> Result<ExitCode> {
+fn show(walk: Option<u64>, kill: Option<u64>, freeze: Option<&[u64]>, seed: u64) -> Result<ExitCode> {
     use windlass_sim::faults::Strike;
     let scenario = walk.map_or_else(|| pd::reference(seed), walk::scenario);
     let mut strikes: Vec<(u64, Strike)> = kill.into_iter().map(|call| (call, Strike::KillBefore)).collect();
-    if let Some([call, seconds]) = freeze.as_deref() {
+    if let Some([call, seconds]) = freeze {
         strikes.push((*call, Strike::Freeze(std::time::Duration::from_secs(*seconds))));
     }
     for moment in &scenario.timeline {
