@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use windlass_api::crd;
 
-/// Print the CustomResourceDefinitions
+/// How they are printed.
 #[derive(Args)]
 pub struct Arguments {
     /// Output format

@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand};
 
 /// Upgrades stateful systems on Kubernetes without taking them down.
 #[derive(Parser)]
-#[command(version, about, propagate_version = true, arg_required_else_help = true)]
+#[command(version, propagate_version = true, arg_required_else_help = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -20,10 +20,17 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Run the operator: watch QuorumClusters and carry out their upgrades
+    ///
+    /// Several may run at once: they compete for a Lease, and one acts. On SIGTERM the Lease is given back. Logs go to standard
+    /// error; RUST_LOG chooses what is logged, for example RUST_LOG=windlass_operator=debug.
     Operator(operator::Arguments),
     /// Print the CustomResourceDefinitions, ready for kubectl apply
     Crds(crds::Arguments),
     /// Watch an upgrade on a cluster inside this process: needs no Kubernetes, changes nothing
+    ///
+    /// Starts an embedded Kubernetes with three nodes and a TiKV PD cluster of three members, runs the operator on it, asks for
+    /// a newer version and shows what happens. Everything is judged by a checker that knows the true state of the members.
+    /// Exits with 0 when the upgrade ended well and nothing was violated.
     #[cfg(feature = "sim")]
     Demo(demo::Arguments),
 }

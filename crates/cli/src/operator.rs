@@ -2,6 +2,7 @@
 
 use std::{
     hash::{BuildHasher, RandomState},
+    io::IsTerminal,
     net::SocketAddr,
     sync::Arc,
     time::Duration,
@@ -20,10 +21,7 @@ use tokio::{
 use tracing_subscriber::EnvFilter;
 use windlass_operator::{Context, Settings, SystemClock, client, dial::OverNetwork, serve};
 
-/// Run the operator: watch QuorumClusters and carry out their upgrades
-///
-/// Several may run at once: they compete for a Lease, and one acts. On SIGTERM the Lease is given back. Logs go to standard error;
-/// RUST_LOG chooses what is logged (for example RUST_LOG=windlass_operator=debug).
+/// How the operator runs.
 #[derive(Args)]
 pub struct Arguments {
     /// Look at this namespace only; all namespaces without it
@@ -60,7 +58,8 @@ enum LogFormat {
 
 pub fn run(arguments: Arguments) -> Result<()> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let colours = std::io::stderr().is_terminal();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours);
     match arguments.log_format {
         LogFormat::Json => log.json().flatten_event(true).init(),
         LogFormat::Text => log.init(),

@@ -28,8 +28,6 @@ pub enum Bug {
     DowngradeUnnoticed,
     /// Decisions come from a possibly stale cache of the API server.
     StaleReads,
-    /// A leader that nobody knows is nobody's concern.
-    LeaderUnknownIgnored,
     /// Writes carry no resourceVersion.
     UnfencedWrites,
     /// A new leader acts without touching what its predecessor may still be writing.

@@ -59,6 +59,11 @@ pub fn claim(recorded: Option<&Election>, me: &ElectionId, longest_write: Durati
     match recorded {
         // Nobody has ever acted on this resource, for an act is preceded by a claim: nothing can be on its way.
         None => Claim::Take(Election { id: me.clone(), epoch: 1, claimed_at: now, settled: true }),
+        // Two that hold different leases by mistake would claim it from each other as fast as they can: a fresh claim is left alone
+        // for a while, so that neither acts and people see why.
+        Some(other) if other.id != *me && other.claimed_at <= now && now < after(other, longest_write) => {
+            Claim::WaitUntil(after(other, longest_write))
+        }
         Some(other) if other.id != *me => {
             let epoch = other.epoch.saturating_add(1);
             Claim::Take(Election {
@@ -70,10 +75,14 @@ pub fn claim(recorded: Option<&Election>, me: &ElectionId, longest_write: Durati
         }
         Some(ours) if ours.settled => Claim::Held,
         Some(ours) => {
-            let over = ours.claimed_at.saturating_add(longest_write).unwrap_or(Timestamp::MAX);
+            let over = after(ours, longest_write);
             if now < over { Claim::WaitUntil(over) } else { Claim::Touch(Election { settled: true, ..ours.clone() }) }
         }
     }
+}
+
+fn after(election: &Election, pause: Duration) -> Timestamp {
+    election.claimed_at.saturating_add(pause).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]
@@ -103,6 +112,18 @@ mod tests {
         let Claim::Touch(third) = claim(Some(&second), &new, WRITE, at(110)) else { panic!("not touched") };
         assert_eq!(third, Election { settled: true, ..second.clone() });
         assert_eq!(claim(Some(&third), &new, WRITE, at(111)), Claim::Held);
+    }
+
+    #[test]
+    fn a_fresh_claim_of_another_is_left_alone_for_a_while() {
+        let recorded = Election { id: ElectionId::new("b"), epoch: 7, claimed_at: at(50), settled: true };
+        let me = ElectionId::new("a");
+        assert_eq!(claim(Some(&recorded), &me, WRITE, at(51)), Claim::WaitUntil(at(60)));
+        assert!(matches!(claim(Some(&recorded), &me, WRITE, at(60)), Claim::Take(_)));
+        assert!(
+            matches!(claim(Some(&recorded), &me, WRITE, at(49)), Claim::Take(_)),
+            "a clock that is ahead holds nobody up"
+        );
     }
 
     #[test]

@@ -105,7 +105,6 @@ pub fn members_known(view: &View) -> Verdict {
 /// Somebody leads, and everybody agrees who.
 pub fn leader_known(view: &View) -> Verdict {
     match &view.quorum.leader {
-        Fact::Unknown(_) if bug::active(Bug::LeaderUnknownIgnored) => Ok(()),
         Fact::Unknown(why) => Err(Hold::new(Reason::LeaderUnknown, format!("the leader is not known: {why}"))),
         Fact::Known(leader) if view.quorum.member(leader).is_none() => {
             Err(Hold::new(Reason::LeaderUnknown, format!("{leader} is said to lead and is no member")))

@@ -10,6 +10,7 @@
 //!   now  ─┘        │
 //!                  ├─ gate      what must hold before a member is taken down
 //!                  ├─ permit    a lowered partition that Kubernetes has not used yet
+//!                  ├─ retarget  somebody changes their mind half way
 //!                  ├─ handover  who leads while it is down
 //!                  └─ stage     how long each stage may take
 //! ```
@@ -25,6 +26,7 @@ pub mod permit;
 pub mod quorum;
 pub mod reason;
 pub mod record;
+pub mod retarget;
 pub mod rollout;
 pub mod stage;
 pub mod version;

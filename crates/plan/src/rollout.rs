@@ -19,6 +19,7 @@ use crate::{
     handover, permit,
     reason::Reason,
     record::Record,
+    retarget::{anything_replaced, correct_version, going_back, is_revert, retarget, revert},
     stage::StageKind,
     want::{Target, Want},
     workload::{Evictions, Pod, Strategy, View},
@@ -214,91 +215,13 @@ fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32
     decision
 }
 
-/// The same image under another version is no new target: a person corrected what the image contains.
-fn correct_version(want: &Want, record: &mut Record) -> Result<(), Hold> {
-    if record.reverting || want.target.image != record.target.image || want.target.version == record.target.version {
-        return Ok(());
-    }
-    if record.from == record.target {
-        record.from = want.target.clone();
-    }
-    going_back(want, &want.target, &record.from)?;
-    record.target = want.target.clone();
-    Ok(())
-}
-
-/// Whether a person wants to go back to where the unfinished upgrade came from. A revert itself is finished first.
-pub(crate) fn is_revert(want: &Want, record: &Record) -> bool {
-    want.target == record.from && want.target != record.target && !record.reverting
-}
-
-/// Whether any pod has begun to change for the upgrade that is under way. Until the template was seen, none can have.
-fn anything_replaced(view: &View, record: &Record) -> bool {
-    record.template_seen
-        && (view.updated().next().is_some() || view.permitted().is_some() || gate::pods_present(view).is_err())
-}
-
-/// Back to where an unfinished upgrade came from: the old template, everything held, and the replaced members are outdated.
-fn revert(want: &Want, view: &View, record: &mut Record, partition: u32) -> Decision {
-    // Whoever leads now counts, so it must be known; a pod that is gone at the moment does not matter.
-    if !want.allow_downgrade
-        && let Err(hold) = gate::leader_known(view).and_then(|()| leader_version(view))
-    {
-        return wait_or_halt(hold);
-    }
-    if let Some(led) = &record.highest_led
-        && *led > record.from.version
-        && !want.allow_downgrade
-    {
-        let message =
-            format!("a member of version {led} has led, so going back to {} is a downgrade", record.from.version);
-        return halt(Hold::new(Reason::DowngradeNotAllowed, message));
-    }
-    std::mem::swap(&mut record.from, &mut record.target);
-    record.reverting = true;
-    record.template_seen = false;
-    record.completed.clear();
-    record.stage = None;
-    record.move_partition(partition, view.workload.replicas);
-    write_template(record, view.workload.replicas)
-}
-
-/// What the leader runs is known.
-fn leader_version(view: &View) -> Result<(), Hold> {
-    let leader =
-        view.quorum.leader.known().and_then(|leader| Some((leader, view.quorum.member(leader)?.version.why()?)));
-    match leader {
-        Some((name, why)) => {
-            Err(Hold::new(Reason::MembersUnknown, format!("{name} leads and its version is not known: {why}")))
-        }
-        None => Ok(()),
-    }
-}
-
-/// A new target before any member was touched: nothing stands in the way.
-fn retarget(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32, now: Timestamp) -> Decision {
-    let Some(record) = slot.take() else { return Decision::Done };
-    if let Err(hold) = going_back(want, &want.target, &record.from) {
-        *slot = Some(record);
-        return halt(hold);
-    }
-    begin(Record::begin(record.from, want.target.clone(), view.workload.replicas, partition, now), slot)
-}
-
-fn going_back(want: &Want, to: &Target, from: &Target) -> Result<(), Hold> {
-    if to.version >= from.version || want.allow_downgrade || bug::active(Bug::DowngradeUnnoticed) {
-        return Ok(());
-    }
-    Err(Hold::new(Reason::DowngradeNotAllowed, format!("{} runs, and {} is older", from.version, to.version)))
-}
-
-fn begin(record: Record, slot: &mut Option<Record>) -> Decision {
+pub(crate) fn begin(record: Record, slot: &mut Option<Record>) -> Decision {
     let decision = write_template(&record, record.partition);
     *slot = Some(record);
     decision
 }
 
-fn write_template(record: &Record, replicas: u32) -> Decision {
+pub(crate) fn write_template(record: &Record, replicas: u32) -> Decision {
     let partition = (!bug::active(Bug::TemplateWithoutPartition)).then_some(replicas);
     Decision::Act(Step::WriteTemplate { image: record.target.image.clone(), partition })
 }
@@ -349,7 +272,7 @@ fn roll(want: &Want, view: &View, record: &mut Record, partition: u32, now: Time
 fn await_hand_over(want: &Want, view: &View, record: &Record, now: Timestamp) -> Option<Decision> {
     let stage = record.stage.as_ref().filter(|stage| stage.kind == StageKind::HandOver)?;
     let why = view.quorum.leader.why()?;
-    if stage.is_overdue(&want.deadlines, now) || bug::active(Bug::LeaderUnknownIgnored) {
+    if stage.is_overdue(&want.deadlines, now) {
         return None;
     }
     Some(wait(
@@ -480,6 +403,6 @@ pub(crate) fn halt(on: Hold) -> Decision {
     Decision::Halt { on }
 }
 
-fn wait_or_halt(on: Hold) -> Decision {
+pub(crate) fn wait_or_halt(on: Hold) -> Decision {
     if on.reason.needs_a_person() { halt(on) } else { wait(on, SOON) }
 }

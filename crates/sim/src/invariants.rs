@@ -277,6 +277,11 @@ impl Judge<'_> {
             .and_then(|pod| pod.pointer("/metadata/ownerReferences/0/name"))
             .and_then(Value::as_str);
         let Some(owner) = owner else { return };
+        let phase = change.before.as_deref().and_then(|pod| pod.pointer("/status/phase")).and_then(Value::as_str);
+        if matches!(phase, Some("Failed" | "Succeeded")) {
+            // It ended by itself, and the controller only clears it away.
+            return;
+        }
         let name = (pod.0.clone(), owner.to_owned());
         let revision =
             change.before.as_deref().and_then(|pod| pod.pointer("/metadata/labels/controller-revision-hash"));

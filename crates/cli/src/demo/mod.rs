@@ -27,11 +27,7 @@ const TO: &str = "8.5.3";
 /// Cluster time after which something must be wrong.
 const PATIENCE: Duration = Duration::from_mins(30);
 
-/// Watch an upgrade on a cluster inside this process: needs no Kubernetes, changes nothing
-///
-/// Starts an embedded Kubernetes with three nodes and a TiKV PD cluster of three members, runs the operator on it, asks for a newer
-/// version and shows what happens. Everything is judged by a checker that knows the true state of the members. Exits with 0 when
-/// the upgrade ended well and nothing was violated.
+/// How the demo is shown.
 #[derive(Args)]
 pub struct Arguments {
     /// How many times faster than real time

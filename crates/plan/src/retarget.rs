@@ -1,0 +1,101 @@
+//! What happens when somebody changes their mind half way: a revert, a new target, a corrected version (H10, H15).
+//!
+//! A new target is written at once while nothing is replaced; afterwards it waits its turn. Going back to where the upgrade came from
+//! is a revert, and a revert is finished first.
+
+use jiff::Timestamp;
+
+use crate::{
+    bug::{self, Bug},
+    decision::{Decision, Hold},
+    gate,
+    reason::Reason,
+    record::Record,
+    rollout::{begin, halt, wait_or_halt, write_template},
+    want::{Target, Want},
+    workload::View,
+};
+
+/// The same image under another version is no new target: a person corrected what the image contains.
+pub(crate) fn correct_version(want: &Want, record: &mut Record) -> Result<(), Hold> {
+    if record.reverting || want.target.image != record.target.image || want.target.version == record.target.version {
+        return Ok(());
+    }
+    if record.from == record.target {
+        record.from = want.target.clone();
+    }
+    going_back(want, &want.target, &record.from)?;
+    record.target = want.target.clone();
+    Ok(())
+}
+
+/// Whether a person wants to go back to where the unfinished upgrade came from. A revert itself is finished first.
+pub(crate) fn is_revert(want: &Want, record: &Record) -> bool {
+    want.target == record.from && want.target != record.target && !record.reverting
+}
+
+/// Whether any pod has begun to change for the upgrade that is under way. Until the template was seen, none can have.
+pub(crate) fn anything_replaced(view: &View, record: &Record) -> bool {
+    record.template_seen
+        && (view.updated().next().is_some() || view.permitted().is_some() || gate::pods_present(view).is_err())
+}
+
+/// Back to where an unfinished upgrade came from: the old template, everything held, and the replaced members are outdated.
+pub(crate) fn revert(want: &Want, view: &View, record: &mut Record, partition: u32) -> Decision {
+    // Whoever leads now counts, so it must be known; a pod that is gone at the moment does not matter.
+    if !want.allow_downgrade
+        && let Err(hold) = gate::leader_known(view).and_then(|()| leader_version(view))
+    {
+        return wait_or_halt(hold);
+    }
+    if let Some(led) = &record.highest_led
+        && *led > record.from.version
+        && !want.allow_downgrade
+    {
+        let message =
+            format!("a member of version {led} has led, so going back to {} is a downgrade", record.from.version);
+        return halt(Hold::new(Reason::DowngradeNotAllowed, message));
+    }
+    std::mem::swap(&mut record.from, &mut record.target);
+    record.reverting = true;
+    record.template_seen = false;
+    record.completed.clear();
+    record.stage = None;
+    record.move_partition(partition, view.workload.replicas);
+    write_template(record, view.workload.replicas)
+}
+
+/// What the leader runs is known.
+fn leader_version(view: &View) -> Result<(), Hold> {
+    let leader =
+        view.quorum.leader.known().and_then(|leader| Some((leader, view.quorum.member(leader)?.version.why()?)));
+    match leader {
+        Some((name, why)) => {
+            Err(Hold::new(Reason::MembersUnknown, format!("{name} leads and its version is not known: {why}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A new target before any member was touched: nothing stands in the way.
+pub(crate) fn retarget(
+    want: &Want,
+    view: &View,
+    slot: &mut Option<Record>,
+    partition: u32,
+    now: Timestamp,
+) -> Decision {
+    let Some(record) = slot.take() else { return Decision::Done };
+    if let Err(hold) = going_back(want, &want.target, &record.from) {
+        *slot = Some(record);
+        return halt(hold);
+    }
+    begin(Record::begin(record.from, want.target.clone(), view.workload.replicas, partition, now), slot)
+}
+
+pub(crate) fn going_back(want: &Want, to: &Target, from: &Target) -> Result<(), Hold> {
+    if to.version >= from.version || want.allow_downgrade || bug::active(Bug::DowngradeUnnoticed) {
+        return Ok(());
+    }
+    Err(Hold::new(Reason::DowngradeNotAllowed, format!("{} runs, and {} is older", from.version, to.version)))
+}
