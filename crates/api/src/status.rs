@@ -90,8 +90,10 @@ pub struct Upgrade {
     pub started_at: MicroTime,
     /// The partition that was written last or is about to be written.
     pub current_partition: i32,
-    /// What it was before that.
-    pub previous_partition: i32,
+    /// What else it was since the upgrade began: a write that was lost or late leaves it there.
+    #[serde(default)]
+    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    pub previous_partitions: Vec<i32>,
     /// The members that are done.
     #[serde(default)]
     pub completed_pods: Vec<String>,

@@ -42,6 +42,10 @@ fn image_for(version: &str, todays_image: &str) -> Result<Reference, Hold> {
     let habit = if today.tag().is_some_and(|tag| tag.starts_with('v')) { "v" } else { "" };
     // A tag can't hold build metadata's plus sign; registries write an underscore for it.
     let tag = format!("{habit}{}", bare.replace('+', "_"));
+    if today.tag() == Some(&tag) {
+        // Already there, perhaps pinned by a digest: no reason to restart anybody.
+        return Ok(today);
+    }
     today.with_tag(&tag).map_err(|error| invalid("spec.version", &error))
 }
 
@@ -77,7 +81,7 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         template_seen,
         started_at,
         current_partition,
-        previous_partition,
+        previous_partitions,
         completed_pods,
         progress: _,
         highest_led_version,
@@ -98,7 +102,10 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         template_seen: *template_seen,
         started_at: started_at.0,
         partition: number("currentPartition", *current_partition)?,
-        previous_partition: number("previousPartition", *previous_partition)?,
+        previous_partitions: previous_partitions
+            .iter()
+            .map(|value| number("previousPartitions", *value))
+            .collect::<Result<_, _>>()?,
         completed: completed_pods.iter().map(MemberName::new).collect(),
         highest_led: highest_led_version.as_deref().map(|text| version("highestLedVersion", text)).transpose()?,
         hand_overs: number("handOvers", *hand_overs)?,
@@ -121,7 +128,7 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         template_seen,
         started_at,
         partition,
-        previous_partition,
+        previous_partitions,
         completed,
         highest_led,
         hand_overs,
@@ -137,7 +144,7 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         template_seen: *template_seen,
         started_at: MicroTime(*started_at),
         current_partition: number(*partition),
-        previous_partition: number(*previous_partition),
+        previous_partitions: previous_partitions.iter().map(|value| number(*value)).collect(),
         completed_pods: completed.iter().map(ToString::to_string).collect(),
         progress: format!("{}/{replicas}", completed.len()),
         highest_led_version: highest_led.as_ref().map(ToString::to_string),
@@ -197,6 +204,11 @@ mod tests {
         "version: 8.5.1",
         "pd:v8.1.0@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
         "pd:v8.5.1"
+    )]
+    #[case::pinned_and_already_there(
+        "version: 8.1.0",
+        "pd:v8.1.0@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+        "pd:v8.1.0@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
     )]
     #[case::own_image("version: 8.5.1\nimage: mirror.example/pd:custom", "pd:v8.1.0", "mirror.example/pd:custom")]
     fn the_image_is_todays_with_the_new_tag(#[case] yaml: &str, #[case] today: &str, #[case] expected: &str) {

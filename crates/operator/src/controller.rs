@@ -53,6 +53,7 @@ pub async fn lead(context: &Context, lease: &Lease<'_>, term: &Term) {
             Some((key, next)) = running.next(), if !running.is_empty() => {
                 match next {
                     Next::After(delay) => queue.finish(&key, Some(Instant::now() + delay)),
+                    Next::Rest(delay) => queue.rest(&key, Instant::now() + delay),
                     Next::Forget => { index.remove(&key); queue.finish(&key, None); }
                 }
             }

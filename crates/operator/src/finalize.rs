@@ -58,6 +58,8 @@ fn parting_patch(resource: &QuorumCluster, observed: &Observed) -> Option<Vec<se
         return Some(partition_patch(set, permitted.index.saturating_add(1)));
     }
     let restore = match resource.spec.deletion_policy {
+        // Only at rest: a template that the controller has not seen yet would be rolled out to everybody at once.
+        DeletionPolicy::Restore if resource.status.as_ref().is_some_and(|status| status.upgrade.is_some()) => false,
         DeletionPolicy::Restore => seen.is_some_and(|view| view.is_uniform()),
         DeletionPolicy::Retain => false,
     };

@@ -85,7 +85,9 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
     pods.sort_by_key(ResourceExt::name_any);
 
     let peers = peers(resource, &set, &pods);
-    let (quorum, tls) = match tls(context, resource, &namespace).await? {
+    // Secrets that can't be read make the members unknown, and nothing else: a permit that stands is minded all the same.
+    let tls = tls(context, resource, &namespace).await.unwrap_or_else(|error| Err(error.story()));
+    let (quorum, tls) = match tls {
         Ok(tls) => (ask(context, resource, tls.as_ref(), &peers).await, tls),
         Err(why) => (Quorum::unknown(&why), None),
     };

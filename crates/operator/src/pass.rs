@@ -31,6 +31,8 @@ const AFTER_STALE: Duration = Duration::from_millis(500);
 pub enum Next {
     /// Look again at the latest after this long.
     After(Duration),
+    /// It failed: look again after this long, and not before.
+    Rest(Duration),
     /// The resource is gone.
     Forget,
 }
@@ -48,7 +50,7 @@ pub async fn pass(actor: Actor<'_>, key: &Key) -> Next {
                 Class::Stale | Class::Lost => tracing::debug!(%key, error = error.story(), "will look again"),
                 Class::Transient | Class::Refused => tracing::warn!(%key, error = error.story(), "a pass failed"),
             }
-            Next::After(error.class().retry())
+            Next::Rest(error.class().retry())
         }
     }
 }
@@ -113,7 +115,8 @@ async fn claim(actor: Actor<'_>, resource: &QuorumCluster) -> Result<Option<Next
         Claim::Held => Ok(None),
         Claim::WaitUntil(until) => {
             context.metrics.hold(Reason::TakingOver);
-            Ok(Some(Next::After(until.duration_since(now).unsigned_abs())))
+            // Never longer than that, should the clock go backwards.
+            Ok(Some(Next::After(until.duration_since(now).unsigned_abs().min(context.settings.longest_write))))
         }
         Claim::Take(election) => {
             if recorded.is_some() {
@@ -162,7 +165,12 @@ async fn carry_on(
     let before = resource.status.clone().unwrap_or_default();
     let status = report::planned(&before, resource, view, observed, plan, now);
     // The record is written before the act: a successor finds what was about to happen.
-    let recorded = report::write(actor, resource, status).await?;
+    let recorded = match &plan.decision {
+        Decision::Act(_) => report::record(actor, resource, status).await?,
+        Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done => {
+            report::write(actor, resource, status).await?
+        }
+    };
     match &plan.decision {
         Decision::Act(step) => act(actor, &recorded, observed, container, step).await,
         Decision::Wait { on, recheck } => {

@@ -27,11 +27,14 @@ impl fmt::Display for Key {
 pub struct Queue {
     due: BTreeMap<Key, Instant>,
     running: BTreeSet<Key>,
+    /// Not before then: what failed is not tried again because of the noise that the failure made.
+    resting: BTreeMap<Key, Instant>,
 }
 
 impl Queue {
     /// Look at this one at the latest then.
     pub fn wake(&mut self, key: Key, at: Instant) {
+        let at = self.resting.get(&key).map_or(at, |rest| at.max(*rest));
         self.due.entry(key).and_modify(|due| *due = (*due).min(at)).or_insert(at);
     }
 
@@ -50,9 +53,17 @@ impl Queue {
         Some(key)
     }
 
+    /// The look at this one failed; look again then, and not before, whatever wakes it.
+    pub fn rest(&mut self, key: &Key, until: Instant) {
+        self.running.remove(key);
+        self.resting.insert(key.clone(), until);
+        self.due.insert(key.clone(), until);
+    }
+
     /// This one was looked at; look again then, or when something wakes it, if it is still there.
     pub fn finish(&mut self, key: &Key, again: Option<Instant>) {
         self.running.remove(key);
+        self.resting.remove(key);
         if let Some(at) = again {
             self.wake(key.clone(), at);
         }
@@ -85,6 +96,22 @@ mod tests {
         assert_eq!(queue.take(now), Some(key("b")));
         assert_eq!(queue.take(now), None);
         assert_eq!(queue.next_due(), Some(now + Duration::from_secs(1)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_failed_rests_whatever_wakes_it() {
+        let (now, mut queue) = (Instant::now(), Queue::default());
+        let later = now + Duration::from_secs(15);
+        queue.wake(key("a"), now);
+        queue.take(now);
+        queue.wake(key("a"), now);
+        queue.rest(&key("a"), later);
+        queue.wake(key("a"), now);
+        assert_eq!(queue.next_due(), Some(later));
+        assert_eq!(queue.take(later), Some(key("a")));
+        queue.finish(&key("a"), None);
+        queue.wake(key("a"), now);
+        assert_eq!(queue.next_due(), Some(now), "all is well again");
     }
 
     #[tokio::test(start_paused = true)]

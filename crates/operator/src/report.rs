@@ -156,6 +156,15 @@ pub async fn write(
     if resource.status.as_ref() == Some(&status) {
         return Ok(resource.clone());
     }
+    record(actor, resource, status).await
+}
+
+/// Writes the status also if it is the same: before an act, the API server must say that the resource is still what was read.
+pub async fn record(
+    actor: Actor<'_>,
+    resource: &QuorumCluster,
+    status: QuorumClusterStatus,
+) -> Result<QuorumCluster, Error> {
     let mut wanted = resource.clone();
     wanted.status = Some(status);
     let (name, namespace) = (resource.name_any(), resource.namespace().unwrap_or_default());

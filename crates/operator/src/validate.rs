@@ -7,7 +7,7 @@ use kube::{
 };
 use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
-    Hold, MemberName, Reason, View, Want, Workload,
+    Hold, MemberName, Reason, Record, View, Want, Workload,
     quorum::majority,
     workload::{Evictions, Pod as SeenPod, Revision, Strategy},
 };
@@ -35,11 +35,20 @@ pub fn validate(resource: &QuorumCluster, observed: &Observed) -> Result<Validat
         return Err(Hold::new(Reason::WorkloadDeleting, format!("StatefulSet {name} is being deleted")));
     }
     let (container, image) = container(resource, set)?;
-    let view = view(resource, observed, set, image)?;
+    let record =
+        resource.status.as_ref().and_then(|status| status.upgrade.as_ref()).map(translate::record).transpose()?;
+    let view = view(resource, observed, set, image, record)?;
     if view.workload.replicas == 0 {
         return Err(Hold::new(Reason::NoReplicas, format!("StatefulSet {name} is scaled to 0")));
     }
-    let want = translate::want(&resource.spec, &view.workload.image)?;
+    let mut want = translate::want(&resource.spec, &view.workload.image)?;
+    if resource.spec.image.is_none()
+        && let Some(record) = &view.record
+        && want.target.version == record.from.version
+    {
+        // The way back leads to the very image that it came from, digest and all.
+        want.target.image.clone_from(&record.from.image);
+    }
     Ok(Validated { want, view, container })
 }
 
@@ -48,13 +57,21 @@ pub fn seen(resource: &QuorumCluster, observed: &Observed) -> Option<View> {
     alone(resource, &observed.siblings).ok()?;
     let set = observed.set.as_ref().filter(|set| set.metadata.deletion_timestamp.is_none())?;
     let image = container(resource, set).map(|(_, image)| image).unwrap_or_default();
-    view(resource, observed, set, image).ok()
+    let status = resource.status.clone().unwrap_or_default();
+    // A record that can't be read is as good as none; what stands is minded all the same.
+    let record = status.upgrade.as_ref().and_then(|upgrade| translate::record(upgrade).ok());
+    view(resource, observed, set, image, record).ok()
 }
 
-fn view(resource: &QuorumCluster, observed: &Observed, set: &StatefulSet, image: String) -> Result<View, Hold> {
+fn view(
+    resource: &QuorumCluster,
+    observed: &Observed,
+    set: &StatefulSet,
+    image: String,
+    record: Option<Record>,
+) -> Result<View, Hold> {
     let workload = workload(set, image)?;
     let status = resource.status.clone().unwrap_or_default();
-    let record = status.upgrade.as_ref().map(translate::record).transpose()?;
     let resumed = resource.spec.requests.resume.is_some() && resource.spec.requests.resume != status.requests.resume;
     let pods = pods(&workload, &observed.pods);
     let evictions = evictions(set, &observed.budgets);

@@ -82,15 +82,15 @@ fn take_back(record: &mut Record, pod: &Pod, partition: u32, because: Hold) -> D
     Decision::Act(Step::TakeBack { pod: pod.name.clone(), partition: above, because })
 }
 
-/// Evictions are not held while a person is waited for and nothing is on its way: drains must go on.
+/// Evictions are not held at rest, nor while a person is waited for and nothing is on its way: drains must go on.
 pub(crate) fn release_if_idle(decision: Decision, view: &View) -> Decision {
-    let person = match &decision {
-        Decision::Halt { .. } => true,
+    let resting = match &decision {
+        Decision::Halt { .. } | Decision::Done => true,
         Decision::Wait { on, .. } => on.reason == Reason::Paused,
-        Decision::Act(_) | Decision::Done => false,
+        Decision::Act(_) => false,
     };
     let idle = view.permitted().is_none() && view.pods.iter().all(Pod::is_up) && gate::pods_present(view).is_ok();
-    if person && idle && view.evictions == Evictions::HeldByUs {
+    if resting && idle && view.evictions == Evictions::HeldByUs {
         Decision::Act(Step::ReleaseEvictions)
     } else {
         decision

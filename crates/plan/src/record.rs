@@ -1,5 +1,7 @@
 //! What must outlive a restart of the operator: kept in the custom resource's status, written before every act.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use crate::{
@@ -24,8 +26,9 @@ pub struct Record {
     pub started_at: Timestamp,
     /// The partition that we wrote last or are about to write.
     pub partition: u32,
-    /// What the partition was before that, in case the write did not happen.
-    pub previous_partition: u32,
+    /// What else the partition was since it began, written by us or found: a write that was lost leaves it there, and a late one brings
+    /// it back.
+    pub previous_partitions: BTreeSet<u32>,
     /// Members that are done, in the order of their indices.
     pub completed: Vec<MemberName>,
     /// The newest version that has led: going below it is a downgrade of the data (H15).
@@ -38,7 +41,7 @@ pub struct Record {
 
 impl Record {
     /// The beginning of a way from one target to another, with everything held.
-    pub fn begin(from: Target, target: Target, partition: u32, previous_partition: u32, now: Timestamp) -> Self {
+    pub fn begin(from: Target, target: Target, partition: u32, found: u32, now: Timestamp) -> Self {
         Self {
             target,
             from,
@@ -46,7 +49,7 @@ impl Record {
             template_seen: false,
             started_at: now,
             partition,
-            previous_partition,
+            previous_partitions: BTreeSet::from([found]),
             completed: Vec::new(),
             highest_led: None,
             hand_overs: 0,
@@ -63,15 +66,16 @@ impl Record {
         self.stage.insert(stage)
     }
 
-    /// Notes a write of the partition.
-    pub fn move_partition(&mut self, from: u32, to: u32) {
-        self.previous_partition = from;
+    /// Notes a write of the partition, from what was seen. A write of ours that has not been seen yet may still land, and stays ours.
+    pub fn move_partition(&mut self, seen: u32, to: u32) {
+        self.previous_partitions.extend([seen, self.partition]);
+        self.previous_partitions.remove(&to);
         self.partition = to;
     }
 
     /// Whether the partition is one that we wrote.
     pub fn accounts_for(&self, partition: u32) -> bool {
-        partition == self.partition || partition == self.previous_partition
+        partition == self.partition || self.previous_partitions.contains(&partition)
     }
 
     /// Notes who leads: the newest version that ever did counts.

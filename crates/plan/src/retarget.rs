@@ -90,7 +90,10 @@ pub(crate) fn retarget(
         *slot = Some(record);
         return halt(hold);
     }
-    begin(Record::begin(record.from, want.target.clone(), view.workload.replicas, partition, now), slot)
+    let mut next = Record::begin(record.from, want.target.clone(), record.partition, partition, now);
+    next.previous_partitions.extend(record.previous_partitions);
+    next.move_partition(partition, view.workload.replicas);
+    begin(next, slot)
 }
 
 pub(crate) fn going_back(want: &Want, to: &Target, from: &Target) -> Result<(), Hold> {

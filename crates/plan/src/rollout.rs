@@ -205,6 +205,7 @@ fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32
         if record.template_seen {
             return halt(template_changed(view, record));
         }
+        record.move_partition(partition, view.workload.replicas);
         return write_template(record, view.workload.replicas);
     }
     let decision = roll(want, view, record, partition, now);

@@ -147,9 +147,10 @@ impl View {
         self.outdated().rfind(|pod| pod.index >= partition && !pod.terminating)
     }
 
-    /// True when all pods exist and were made from one template.
+    /// True when all pods exist and were made from one template, the newest.
     pub fn is_uniform(&self) -> bool {
-        self.pods.len() == usize::try_from(self.workload.replicas).unwrap_or(usize::MAX)
+        self.workload.observed
+            && self.pods.len() == usize::try_from(self.workload.replicas).unwrap_or(usize::MAX)
             && self.outdated().next().is_none()
             && self.workload.current_revision == self.workload.update_revision
     }

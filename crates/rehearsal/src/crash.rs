@@ -137,6 +137,10 @@ fn strike(references: &[Reference], point: Option<&(usize, Point)>) -> Option<Ju
         if restarts != reference.restarts {
             return Some(format!("restarted {restarts:?} instead of {:?}", reference.restarts));
         }
+        let late = late_verbs(&outcome);
+        if late > 0 {
+            return Some(format!("{late} calls of a frozen operator had an effect after it had thawed"));
+        }
         let end = end_state(&outcome);
         (end != reference.end).then(|| format!("ended as {end} instead of {}", reference.end))
     });
@@ -153,7 +157,7 @@ fn late_verbs(outcome: &Outcome) -> usize {
 }
 
 /// What must be the same however the operator was treated: the StatefulSet, the members, what the resource says.
-fn end_state(outcome: &Outcome) -> Value {
+pub fn end_state(outcome: &Outcome) -> Value {
     let last = |resource: &str| {
         outcome.journal.iter().rev().find_map(|entry| match &entry.event {
             Event::Write(change) if change.resource == resource => change.after.as_deref().cloned(),

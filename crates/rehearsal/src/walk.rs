@@ -11,7 +11,7 @@ use windlass_sim::{
     world::BadAnswer,
 };
 
-use crate::{fleet, operator, pd};
+use crate::{crash, fleet, operator, pd};
 
 const VERSIONS: [&str; 4] = ["8.1.2", "8.5.0", "8.5.3", "9.0.1"];
 const NODES: u64 = 3;
@@ -22,7 +22,7 @@ pub fn scenario(seed: u64) -> Scenario {
     let members = *rng.pick(&[3, 3, 3, 3, 5, 5, 4, 7, 2, 1]).unwrap_or(&3);
     let (from, to) = *rng.pick(&[(0, 1), (1, 2), (1, 3), (0, 2), (2, 2), (2, 1)]).unwrap_or(&(1, 2));
     let operators = if rng.one_in(3) { 1 } else { 2 };
-    let mut walk = Walk { rng, members, operators, from, to, timeline: Vec::new(), mends: Vec::new() };
+    let mut walk = Walk { rng, members, operators, from, to, timeline: Vec::new(), mends: Vec::new(), allowed: false };
     for _ in 0..walk.rng.below(9) {
         walk.step();
     }
@@ -44,8 +44,7 @@ pub fn scenario(seed: u64) -> Scenario {
         faults,
         timeline: walk.timeline.clone(),
         subject: pd::subject(),
-        // Both are right where nobody allowed it; the checker knows whether somebody did.
-        ending: Ending::ReadyOr(vec!["DowngradeNotAllowed".into(), "NoSpareMember".into()]),
+        ending: walk.ending(),
         // Two are enough for one upgrade that nothing disturbs.
         max_leader_moves: (undisturbed && walk.timeline.len() <= 1).then_some(2),
         limit: Duration::from_hours(1),
@@ -61,6 +60,8 @@ struct Walk {
     timeline: Vec<Moment>,
     /// What undoes what was done.
     mends: Vec<Action>,
+    /// In the end somebody allows downgrades and downtime.
+    allowed: bool,
 }
 
 impl Walk {
@@ -148,10 +149,23 @@ impl Walk {
         Action::FreezeOperator(number, how_long)
     }
 
+    /// Where nobody allowed what is asked for, it must say so; otherwise it must be done.
+    fn ending(&self) -> Ending {
+        if self.allowed {
+            return Ending::Ready;
+        }
+        let mut reasons = vec!["DowngradeNotAllowed".to_owned()];
+        if self.members <= 2 {
+            reasons.push("NoSpareMember".to_owned());
+        }
+        Ending::ReadyOr(reasons)
+    }
+
     fn mend(&mut self) {
         let mends = std::mem::take(&mut self.mends);
         self.timeline.extend(mends.into_iter().map(|mend| pd::after(Duration::from_secs(1), mend)));
-        if self.rng.one_in(2) {
+        self.allowed = !self.rng.one_in(3);
+        if self.allowed {
             self.timeline.push(pd::after(
                 Duration::from_secs(5),
                 pd::spec(json!({"policy": {"allowDowngrade": true, "acceptDowntime": true}})),
@@ -185,11 +199,27 @@ pub fn walk(seed: u64) -> Walked {
     }
 }
 
+/// What is not as the resource says, where it says that all is done.
+fn untrue(outcome: &Outcome) -> Option<String> {
+    if outcome.subject.pointer("/status/conditions/0/status") != Some(&json!("True")) {
+        return None;
+    }
+    let end = crash::end_state(outcome);
+    let version = outcome.subject["spec"]["version"].as_str().unwrap_or_default();
+    let members = end["members"].as_array().cloned().unwrap_or_default();
+    let strayed = members.iter().find(|member| member[1] != format!("v{version}"));
+    if let Some(member) = strayed {
+        return Some(format!("said to be done at {version}, and {} runs {}", member[0], member[1]));
+    }
+    let held = end["evictions"].pointer("/matchLabels/app").is_some();
+    held.then(|| "said to be done, and evictions are still held".to_owned())
+}
+
 fn judge(seed: u64, outcome: &Outcome) -> Walked {
     let verdict = &outcome.verdict;
     Walked {
         seed,
-        fault: outcome.fault(),
+        fault: outcome.fault().or_else(|| untrue(outcome)),
         checked: verdict.checked,
         races: verdict.races,
         restarts: verdict.restarts.len(),

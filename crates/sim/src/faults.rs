@@ -29,6 +29,9 @@ use crate::{
     world::World,
 };
 
+/// The latest that a request takes effect after it was sent: what the API server is told in `timeout=`, less the way there.
+const LATEST: Duration = Duration::from_secs(9);
+
 /// What happens to a process at one of its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strike {
@@ -217,7 +220,7 @@ impl Process {
             return Fate::LoseAnswer;
         }
         if rng.one_in(odds.late) {
-            return Fate::Late(rng.between(Duration::from_millis(50), Duration::from_secs(2)));
+            return Fate::Late(rng.between(Duration::from_millis(50), LATEST));
         }
         if writes && rng.one_in(odds.conflict) {
             return Fate::Answer(StatusCode::CONFLICT, "Conflict");
@@ -250,10 +253,14 @@ impl Process {
             }
             Fate::Strike(Strike::Freeze(how_long)) => {
                 self.freeze(how_long);
-                self.thawed().await;
-                // The first thing that happens is that the bytes go out, before any timer of the process is looked at: a
-                // deadline that has passed meanwhile must not call them back.
-                tokio::spawn(perform(None)).await.map_err(io::Error::other)
+                let (thaw, work) = (self.clock.instant(self.clock.elapsed() + how_long), perform(None));
+                // Detached: the first thing that happens at the thaw is that the bytes go out. No timer that has run out
+                // meanwhile, and no lease that was lost, calls them back.
+                let sent = tokio::spawn(async move {
+                    tokio::time::sleep_until(thaw).await;
+                    work.await
+                });
+                sent.await.map_err(io::Error::other)
             }
             Fate::Refuse => Err(io::ErrorKind::ConnectionRefused.into()),
             Fate::Lose => silence().await,

@@ -1,6 +1,13 @@
 //! Runs a scenario: a cluster, the program under test, the timeline, and the judgement.
 
-use std::{cell::RefCell, future::Future, pin::Pin, rc::Rc, sync::Arc, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    future::Future,
+    pin::Pin,
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -127,6 +134,8 @@ async fn play(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program)
     }
     up(&cluster).await;
 
+    // Whether processes suffer from random faults: until the timeline has ended, through all their lives.
+    let faulty = Rc::new(Cell::new(scenario.faults));
     let mut slots: Vec<Slot> = Vec::new();
     let mut first = None;
     let mut operators = Vec::new();
@@ -144,13 +153,14 @@ async fn play(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program)
         }
         let slot = Rc::new(RefCell::new(process));
         slots.push(slot.clone());
-        operators.push(occupy(slot, cluster.clone(), number, scenario.seed, program));
+        operators.push(occupy(slot, cluster.clone(), number, scenario, faulty.clone(), program));
     }
     let story = async {
         for moment in &scenario.timeline {
             wait(&cluster, moment).await;
             act(&cluster, &slots, &moment.action);
         }
+        faulty.set(false);
         for slot in &slots {
             slot.borrow().set_odds(Odds::default());
         }
@@ -187,18 +197,24 @@ fn occupy<'a>(
     slot: Slot,
     cluster: Cluster,
     number: u32,
-    seed: u64,
+    scenario: &'a Scenario,
+    faulty: Rc<Cell<bool>>,
     program: &'a Program,
 ) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
     Box::pin(async move {
+        let mut rng = Rng::new(scenario.seed).fork(&format!("operator {number}"));
         // The first operator wins the lease: what is struck at is then what acts.
         tokio::time::sleep(Duration::from_secs(u64::from(number))).await;
         for life in 1.. {
             let process = slot.borrow().clone();
             process.live(program(cluster.seat(&process))).await;
             tokio::time::sleep(Duration::from_secs(2)).await;
-            *slot.borrow_mut() =
-                Process::new(&format!("windlass-{number}-{life}"), cluster.clock, cluster.journal.clone(), seed);
+            let name = format!("windlass-{number}-{life}");
+            let process = Process::new(&name, cluster.clock, cluster.journal.clone(), scenario.seed);
+            if faulty.get() {
+                process.set_odds(Odds::draw(&mut rng));
+            }
+            *slot.borrow_mut() = process;
         }
     })
 }

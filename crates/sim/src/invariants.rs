@@ -20,9 +20,12 @@ use serde_json::Value;
 use crate::journal::{Change, Entry, Event, QuorumTruth, Verb};
 
 /// How old the truth may be that a write rests on: the operator's own limit, and the longest delay of a request under way.
-pub const EVIDENCE: Duration = Duration::from_secs(8);
+pub const EVIDENCE: Duration = Duration::from_secs(15);
 /// How long an operator has to take a permit back.
 pub const REACTION: Duration = Duration::from_secs(10);
+
+/// How long it takes until somebody acts again after the acting operator is gone: the lease, the wait, the touch, a look around.
+pub const TAKE_OVER: Duration = Duration::from_mins(1);
 
 /// Who drains nodes, by evicting pods.
 const DRAIN: &str = "kubectl-drain";
@@ -71,8 +74,8 @@ struct Judge<'a> {
     verdict: Verdict,
     sets: BTreeMap<Name, Set>,
     pods: BTreeMap<Name, Pod>,
-    /// Stretches in which one of our processes was dead or frozen: (from, to).
-    away: Vec<Timestamp>,
+    /// When which of our processes died, froze or thawed.
+    away: Vec<(Timestamp, String)>,
     /// Who holds the custom resources, once its take-over has settled.
     owner: Option<(String, bool)>,
 }
@@ -109,9 +112,10 @@ impl Judge<'_> {
             Event::Quorum(truth) => self.truth(entry.at, truth),
             Event::Verb { .. } => {}
             Event::Note(note) => {
-                let ours = note.split(' ').next().is_some_and(|user| (self.is_ours)(user));
-                if ours && (note.contains("frozen") || note.contains("killed") || note.contains("thawed")) {
-                    self.away.push(entry.at);
+                let user = note.split(' ').next().unwrap_or_default();
+                let away = note.contains("frozen") || note.contains("killed") || note.contains("thawed");
+                if away && (self.is_ours)(user) {
+                    self.away.push((entry.at, user.to_owned()));
                 }
             }
         }
@@ -192,6 +196,9 @@ impl Judge<'_> {
             set.template_written = Some(at);
         }
         let down = set.down.clone();
+        if let (Some(pod), Some(other)) = (freed.first(), held.first()) {
+            self.violation(at, &format!("{pod} let go while the permit for {other} still stands"));
+        }
         if freed.len() > 1 {
             self.violation(at, &format!("{} let go at once", freed.join(" and ")));
         }
@@ -309,7 +316,10 @@ impl Judge<'_> {
             }
             began = *since;
         }
-        let absent = self.away.iter().any(|away| *away >= began - REACTION && *away <= at);
+        let owner = self.owner.as_ref().map(|(owner, _)| owner);
+        let absent = self.away.iter().any(|(away, who)| {
+            Some(who) == owner && *away >= began - REACTION && at.duration_since(*away).unsigned_abs() < TAKE_OVER
+        });
         if at.duration_since(began).unsigned_abs() < REACTION || absent {
             self.verdict.races += 1;
             if leads {

@@ -39,6 +39,9 @@ enum Suite {
         /// How many seeds each bug may take.
         #[arg(long, default_value_t = 2000)]
         seeds: usize,
+        /// Only the bugs whose names contain this.
+        #[arg(long, default_value = "")]
+        only: String,
     },
     /// Show everything that happens in one run.
     Show {
@@ -63,7 +66,7 @@ fn main() -> Result<ExitCode> {
     match Arguments::parse().suite {
         Suite::Crash => strikes(),
         Suite::Walks { seeds, first, twice } => Ok(walks(seeds, first, twice)),
-        Suite::Bugs { seeds } => Ok(hunt(seeds)),
+        Suite::Bugs { seeds, only } => Ok(hunt(seeds, &only)),
         Suite::Show { walk, kill, freeze, seed } => show(walk, kill, freeze.as_deref(), seed),
     }
 }
@@ -110,9 +113,10 @@ fn walks(seeds: usize, first: u64, twice: usize) -> ExitCode {
 }
 
 #[cfg(feature = "seeded-bugs")]
-fn hunt(seeds: usize) -> ExitCode {
+fn hunt(seeds: usize, only: &str) -> ExitCode {
     let mut missed = 0;
-    let all = bugs::all();
+    let mut all = bugs::all();
+    all.retain(|bug| <&str>::from(bug).contains(only));
     println!("{:<26} {:>6}  caught by", "seeded bug", "runs");
     for bug in &all {
         let caught = bugs::hunt(*bug, seeds);
@@ -125,7 +129,7 @@ fn hunt(seeds: usize) -> ExitCode {
 }
 
 #[cfg(not(feature = "seeded-bugs"))]
-fn hunt(_: usize) -> ExitCode {
+fn hunt(_: usize, _: &str) -> ExitCode {
     println!("bugs: {} known, none can be planted in this build; build with --features seeded-bugs", bugs::all().len());
     ExitCode::from(2)
 }
