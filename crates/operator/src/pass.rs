@@ -39,7 +39,8 @@ pub enum Next {
 
 /// Looks at one resource once.
 pub async fn pass(actor: Actor<'_>, key: &Key) -> Next {
-    match look(actor, key).await {
+    // Boxed: a pass holds whole objects, and sixteen of them run at once.
+    match Box::pin(look(actor, key)).await {
         Ok(next) => {
             actor.context.metrics.pass(None);
             next

@@ -14,8 +14,9 @@ use windlass_sim::{
 
 use crate::{fleet, operator, pd};
 
-/// Longer than the lease, the take-over's wait and the rest of the upgrade's first steps.
-const FROZEN: [Duration; 2] = [Duration::from_secs(45), Duration::from_mins(10)];
+/// At the very moment of the take-over, some time after it, and when all is done.
+const FROZEN: [Strike; 3] =
+    [Strike::FreezeUntilTakenOver, Strike::Freeze(Duration::from_secs(45)), Strike::Freeze(Duration::from_mins(10))];
 
 /// Reference upgrades whose first leader is on the lowest, the middle and the highest ordinal.
 pub const SEEDS: &[u64] = &[1, 2, 3];
@@ -65,7 +66,7 @@ pub fn everywhere(seeds: &[u64]) -> Result<Report> {
     for (kind, failure, late) in judged.into_iter().flatten() {
         match kind {
             Strike::KillBefore | Strike::KillAfter => report.kills += 1,
-            Strike::Freeze(_) => report.freezes += 1,
+            Strike::Freeze(_) | Strike::FreezeUntilTakenOver => report.freezes += 1,
         }
         report.late_verbs += late;
         report.failures.extend(failure);
@@ -110,7 +111,7 @@ fn points(reference: &Reference) -> impl Iterator<Item = Point> {
         let call = index as u64;
         // A frozen read is harmless; what may land late is a write or a verb.
         let lands = !what.starts_with("GET") && !what.ends_with("/v3/maintenance/status");
-        let freezes = FROZEN.into_iter().filter(move |_| lands).map(Strike::Freeze);
+        let freezes = FROZEN.into_iter().filter(move |_| lands);
         [Strike::KillBefore, Strike::KillAfter].into_iter().chain(freezes).map(move |strike| Point {
             seed,
             call,

@@ -24,7 +24,7 @@ use tower::{BoxError, Service};
 use crate::{
     api::{Api, Reply, ReplyBody},
     clock::Clock,
-    journal::{Event, Journal},
+    journal::{Entry, Event, Journal},
     rng::Rng,
     world::World,
 };
@@ -41,6 +41,8 @@ pub enum Strike {
     KillAfter,
     /// It stops between its last check and the call, for this long; then it goes on as if nothing had happened.
     Freeze(Duration),
+    /// The same, until the very moment in which another process says that it has taken over.
+    FreezeUntilTakenOver,
 }
 
 /// How often random faults happen: once in so many calls, 0 for never.
@@ -172,10 +174,12 @@ impl Process {
                 return;
             }
             if let Some(until) = frozen {
-                tokio::time::sleep_until(self.clock.instant(until)).await;
-                self.state().frozen_until = None;
-                self.note("thawed");
-                self.changed.notify_waiters();
+                let changed = self.changed.notified();
+                tokio::select! {
+                    biased;
+                    () = changed => {}
+                    () = tokio::time::sleep_until(self.clock.instant(until)) => self.thaw(),
+                }
                 continue;
             }
             let changed = self.changed.notified();
@@ -253,14 +257,17 @@ impl Process {
             }
             Fate::Strike(Strike::Freeze(how_long)) => {
                 self.freeze(how_long);
-                let (thaw, work) = (self.clock.instant(self.clock.elapsed() + how_long), perform(None));
-                // Detached: the first thing that happens at the thaw is that the bytes go out. No timer that has run out
-                // meanwhile, and no lease that was lost, calls them back.
-                let sent = tokio::spawn(async move {
-                    tokio::time::sleep_until(thaw).await;
-                    work.await
-                });
-                sent.await.map_err(io::Error::other)
+                let thaw = tokio::time::sleep_until(self.clock.instant(self.clock.elapsed() + how_long));
+                Self::send_at(thaw, perform(None)).await
+            }
+            Fate::Strike(Strike::FreezeUntilTakenOver) => {
+                self.freeze(Duration::from_hours(1));
+                let process = self.clone();
+                let thaw = async move {
+                    process.taken_over().await;
+                    process.thaw();
+                };
+                Self::send_at(thaw, perform(None)).await
             }
             Fate::Refuse => Err(io::ErrorKind::ConnectionRefused.into()),
             Fate::Lose => silence().await,
@@ -279,6 +286,46 @@ impl Process {
             }
             Fate::Answer(code, reason) => answer(code, reason),
         }
+    }
+
+    /// Sends at the thaw. Detached: the first thing that happens then is that the bytes go out. No timer that has run out meanwhile, and no
+    /// lease that was lost, calls them back.
+    async fn send_at<T: Send + 'static>(
+        thaw: impl Future<Output = ()> + Send + 'static,
+        work: BoxFuture<'static, T>,
+    ) -> Result<T, io::Error> {
+        let sent = tokio::spawn(async move {
+            thaw.await;
+            work.await
+        });
+        sent.await.map_err(io::Error::other)
+    }
+
+    /// Waits until another process has recorded a take-over that it has settled.
+    async fn taken_over(&self) {
+        let mut seen = self.journal.entries().len();
+        loop {
+            {
+                let journal = self.journal.entries();
+                let settled = |entry: &Entry| {
+                    let Event::Write(change) = &entry.event else { return false };
+                    let election = change.after.as_deref().and_then(|after| after.pointer("/status/election"));
+                    change.user != self.user && election.is_some_and(|election| election["settled"] == true)
+                };
+                if journal.iter().skip(seen).any(settled) {
+                    return;
+                }
+                seen = journal.len();
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Lets it go on.
+    fn thaw(&self) {
+        self.state().frozen_until = None;
+        self.note("thawed");
+        self.changed.notify_waiters();
     }
 
     /// Waits while the process is frozen, and for ever once it is dead.

@@ -127,7 +127,8 @@ fn a_permit_whose_write_was_lost_is_given_again_and_not_another_one() {
 #[test]
 fn a_permit_of_somebody_else_is_not_touched() {
     let mut view = permitted(5, 2, 2);
-    record_mut(&mut view).move_partition(4, 3);
+    let record = record_mut(&mut view);
+    (record.partition, record.previous_partitions) = (3, [4].into());
     assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Halt(Reason::StrategyChanged));
 }
 
