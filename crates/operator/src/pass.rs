@@ -7,7 +7,8 @@ use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
     Decision, Hold, Plan, Reason, Step, View,
     fence::{self, Claim},
-    permit, rollout,
+    handover, permit, rollout,
+    stage::StageKind,
 };
 
 use crate::{
@@ -131,11 +132,33 @@ async fn claim(actor: Actor<'_>, resource: &QuorumCluster) -> Result<Option<Next
         Claim::Touch(election) => {
             let observed = observe::observe(context, resource).await?;
             execute::touch(actor, resource, &observed).await?;
+            finish_hand_over(actor, resource, &observed).await;
             let status =
                 windlass_api::QuorumClusterStatus { election: Some(translate::written_election(&election)), ..status };
             report::write(actor, resource, status).await?;
             Ok(Some(Next::After(Duration::ZERO)))
         }
+    }
+}
+
+/// A hand-over that the predecessor had begun can't be fenced (H6). It is finished before anything else, so that a late one finds
+/// leadership where it wants it. Should that fail, the late one does what was recorded.
+async fn finish_hand_over(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed) {
+    let Ok(Validated { want, view, container }) = validate::validate(resource, observed) else { return };
+    let stage = view.record.as_ref().and_then(|record| record.stage.as_ref());
+    let Some(from) = stage.filter(|stage| stage.kind == StageKind::HandOver).and_then(|stage| view.pod(&stage.pod))
+    else {
+        return;
+    };
+    if want.paused || !view.quorum.leader.is(&from.name) {
+        return;
+    }
+    let Ok(to) = handover::target(&want, &view, from) else { return };
+    let step = Step::HandOver { from: from.name.clone(), to: to.name.clone() };
+    let result = execute(actor, resource, observed, container, &step).await;
+    actor.context.metrics.step(&step, result.as_ref().err().map(Error::class));
+    if let Err(error) = result {
+        tracing::warn!(error = error.story(), "the predecessor's hand-over could not be finished");
     }
 }
 
