@@ -57,11 +57,7 @@ struct Reference {
 /// Strikes everywhere, in one reference upgrade per seed.
 pub fn everywhere(seeds: &[u64]) -> Result<Report> {
     let references = seeds.iter().map(|seed| undisturbed(*seed)).collect::<Result<Vec<_>>>()?;
-    let points: Vec<(usize, Point)> = references
-        .iter()
-        .enumerate()
-        .flat_map(|(index, reference)| points(reference).map(move |point| (index, point)))
-        .collect();
+    let points = all_points(&references);
     let judged = fleet::run(points.len(), |number| strike(&references, points.get(number)), |_| false);
     let mut report = Report::default();
     for (kind, failure, late) in judged.into_iter().flatten() {
@@ -83,11 +79,7 @@ pub fn hunt(
     let Ok(references) = seeds.iter().map(|seed| undisturbed(*seed)).collect::<Result<Vec<_>>>() else {
         return (0, None);
     };
-    let points: Vec<(usize, Point)> = references
-        .iter()
-        .enumerate()
-        .flat_map(|(index, reference)| points(reference).map(move |point| (index, point)))
-        .collect();
+    let points = all_points(&references);
     let failed = |judged: &Option<Judged>| judged.as_ref().is_some_and(|(_, failure, _)| failure.is_some());
     let judged = fleet::run(points.len(), |number| around(&|| strike(&references, points.get(number))), failed);
     let failure = judged.iter().flatten().find_map(|(_, failure, _)| failure.clone());
@@ -104,6 +96,12 @@ fn undisturbed(seed: u64) -> Result<Reference> {
         calls: outcome.calls,
         scenario,
     })
+}
+
+/// Every point of every reference, with the reference's place.
+fn all_points(references: &[Reference]) -> Vec<(usize, Point)> {
+    let numbered = references.iter().enumerate();
+    numbered.flat_map(|(index, reference)| points(reference).map(move |point| (index, point))).collect()
 }
 
 fn points(reference: &Reference) -> impl Iterator<Item = Point> {
