@@ -21,7 +21,7 @@ use crate::{
     faults::{Odds, Process, Strike},
     invariants::{self, Verdict},
     journal::{Entry, Event, Journal},
-    rng::Rng,
+    rng::{self, Rng},
     scenario::{Action, Ending, Moment, Scenario, Subject, When},
     world::{Settings, World},
 };
@@ -98,10 +98,7 @@ impl Outcome {
     /// A number that two equal runs share.
     pub fn trace(&self) -> u64 {
         let text = |entry: &Entry| format!("{} {:?}", entry.at, entry.event);
-        self.journal
-            .iter()
-            .flat_map(|entry| text(entry).into_bytes())
-            .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+        rng::hash(self.journal.iter().flat_map(|entry| text(entry).into_bytes()))
     }
 
     /// What is wrong with this run, if anything.

@@ -2,6 +2,12 @@
 
 use std::time::Duration;
 
+/// FNV-1a: the same number for the same bytes, on every machine and for ever.
+pub fn hash(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    let mix = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, mix)
+}
+
 /// SplitMix64: tiny, well distributed, and its output for a seed will never change under us.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
@@ -15,10 +21,7 @@ impl Rng {
     /// An independent generator for one part of the simulation, so that a draw in one part does not shift the others.
     #[must_use]
     pub fn fork(&mut self, label: &str) -> Self {
-        let salt = label
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        Self(self.next() ^ salt)
+        Self(self.next() ^ hash(label.bytes()))
     }
 
     /// The next 64 bits.

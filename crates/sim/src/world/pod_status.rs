@@ -18,10 +18,7 @@ fn terminated(exit: &Exit) -> Value {
 
 /// A digest that belongs to the image's name: the same for all who run it.
 fn image_id(image: &str) -> String {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in image.bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
+    let hash = crate::rng::hash(image.bytes());
     let repository = image.split('@').next().unwrap_or_default();
     let repository = match repository.rsplit_once(':') {
         Some((front, tag)) if !tag.contains('/') => front,
