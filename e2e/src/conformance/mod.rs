@@ -1,0 +1,1 @@
+//! The embedded cluster held to the real one: the same scripts on both, and the answers compared.

@@ -1,0 +1,3 @@
+//! What `cargo xtask cluster`, `conformance` and `e2e` run.
+
+fn main() {}
