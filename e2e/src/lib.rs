@@ -2,6 +2,12 @@
 //!
 //! `cluster` builds and runs a real Kubernetes on this machine; `conformance` holds the embedded cluster to it.
 
-#![allow(clippy::print_stdout, reason = "what these programs are for is to print")]
-
+pub mod cluster;
 pub mod conformance;
+pub mod image;
+
+/// A line of progress. Standard output is for results.
+#[expect(clippy::print_stderr, reason = "progress is for a person to see")]
+pub fn say(line: &str) {
+    eprintln!("  {line}");
+}

@@ -1,3 +1,101 @@
-//! What `cargo xtask cluster`, `conformance` and `e2e` run.
+//! What `cargo xtask cluster`, `cargo xtask conformance` and `cargo xtask e2e` run.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program whose output is its purpose")]
 
-fn main() {}
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use windlass_e2e::cluster::{self, Missing};
+
+/// Tests on a real cluster.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// A real Kubernetes on this machine
+    Cluster {
+        #[command(subcommand)]
+        command: ClusterCommand,
+    },
+}
+
+#[derive(Subcommand)]
+enum ClusterCommand {
+    /// Build what it needs, start it, and print where its kubeconfig is
+    Up(Shape),
+    /// Stop it and leave nothing behind
+    Down {
+        /// The cluster's name
+        #[arg(long, default_value = "default")]
+        name: String,
+    },
+    /// Show what runs
+    Status,
+}
+
+#[derive(clap::Args)]
+struct Shape {
+    /// The cluster's name; several control planes can run side by side
+    #[arg(long, default_value = "default")]
+    name: String,
+    /// etcd, API server, controller-manager and scheduler on loopback: no node, no containers, no root
+    #[arg(long)]
+    control_plane_only: bool,
+    /// So many nodes that KWOK plays
+    #[arg(long, default_value_t = 0)]
+    kwok_nodes: usize,
+}
+
+/// Something that the tests need is not here: neither passed nor failed.
+const SKIPPED: u8 = 3;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(Arguments::parse().command).await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            if error.downcast_ref::<Missing>().is_some() { ExitCode::from(SKIPPED) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+async fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Cluster { command } => run_cluster(command).await,
+    }
+}
+
+async fn run_cluster(command: ClusterCommand) -> Result<ExitCode> {
+    match command {
+        ClusterCommand::Up(shape) => {
+            let options = cluster::Options {
+                name: shape.name,
+                control_plane_only: shape.control_plane_only,
+                played_nodes: shape.kwok_nodes,
+                api_server: Vec::new(),
+            };
+            let cluster = cluster::up(&options).await?;
+            println!("export KUBECONFIG={}", cluster.kubeconfig().display());
+        }
+        ClusterCommand::Down { name } => {
+            let was_there = cluster::down(&name)?;
+            println!("{}", if was_there { "the cluster is gone" } else { "there is no cluster" });
+        }
+        ClusterCommand::Status => {
+            let clusters = cluster::status()?;
+            if clusters.is_empty() {
+                println!("no cluster is up");
+            }
+            for (name, story) in clusters {
+                println!("{name}: {story}");
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
