@@ -139,8 +139,7 @@ fn architecture() -> &'static str {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    let hash: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hash}")
+    format!("sha256:{:x}", Sha256::digest(bytes))
 }
 
 /// Nothing of this machine: no time, no owner.

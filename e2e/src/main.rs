@@ -1,11 +1,14 @@
 //! What `cargo xtask cluster`, `cargo xtask conformance` and `cargo xtask e2e` run.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program whose output is its purpose")]
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use windlass_e2e::cluster::{self, Missing};
+use windlass_e2e::{
+    cluster::{self, Missing},
+    operator_image,
+};
 
 /// Tests on a real cluster.
 #[derive(Parser)]
@@ -21,6 +24,18 @@ enum Command {
     Cluster {
         #[command(subcommand)]
         command: ClusterCommand,
+    },
+    /// Windlass's own image: static, non-root, without the embedded cluster
+    Image {
+        /// The image's name and tag
+        #[arg(long, default_value = "windlass.test/windlass:dev")]
+        name: String,
+        /// Where the OCI archive is written
+        #[arg(long, default_value = "target/windlass-image.tar")]
+        output: PathBuf,
+        /// Make it known to the cluster that is up
+        #[arg(long)]
+        load: bool,
     },
 }
 
@@ -68,6 +83,15 @@ async fn main() -> ExitCode {
 async fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Cluster { command } => run_cluster(command).await,
+        Command::Image { name, output, load } => {
+            let program = operator_image::build_program()?;
+            let digest = operator_image::image(&name, &program).write(&output)?;
+            println!("{name} {digest} {}", output.display());
+            if load {
+                cluster::find("default")?.load_image(&std::path::absolute(output)?)?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 

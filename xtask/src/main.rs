@@ -1,4 +1,4 @@
-//! The project's chores: `cargo xtask test`, `cargo xtask generate`.
+//! The project's chores: `cargo xtask test`, `generate`, `cluster`, `image`.
 #![expect(clippy::print_stdout, reason = "a program whose output is its purpose")]
 
 mod citations;
@@ -35,11 +35,26 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// A real Kubernetes on this machine: up, down, status
+    #[command(disable_help_flag = true)]
+    Cluster(Words),
+    /// Windlass's own image, as an OCI archive
+    #[command(disable_help_flag = true)]
+    Image(Words),
+}
+
+/// Words for the program that does it, which also knows their help.
+#[derive(clap::Args)]
+struct Words {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<String>,
 }
 
 fn main() -> Result<ExitCode> {
     match Arguments::parse().chore {
         Chore::Test { part, list } => parts::run(part.as_deref(), list),
         Chore::Generate { check } => generate::run(check).map(|()| ExitCode::SUCCESS),
+        Chore::Cluster(Words { words }) => shell::e2e("cluster", &words),
+        Chore::Image(Words { words }) => shell::e2e("image", &words),
     }
 }

@@ -4,7 +4,7 @@ use std::{
     env,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Command, ExitCode, Stdio},
     thread,
 };
 
@@ -41,4 +41,16 @@ pub fn cargo(words: &[&str]) -> Result<String> {
         bail!("cargo {} failed", words.join(" "));
     }
     Ok(text)
+}
+
+/// A command of the tests on a real cluster; its exit code is ours.
+pub fn e2e(command: &str, words: &[String]) -> Result<ExitCode> {
+    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["run", "--quiet", "--package", "windlass-e2e", "--", command])
+        .args(words)
+        .current_dir(root())
+        .status()
+        .context("cargo can't be started")?;
+    Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }

@@ -4,7 +4,8 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use anyhow::{Context, Result};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose,
 };
 use serde_json::json;
 
@@ -21,7 +22,8 @@ impl Authority {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "windlass test cluster");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+        params.key_usages =
+            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
         fs::write(layout.at("ca.pem"), issuer.pem())?;
         Ok(Self { issuer })
@@ -33,7 +35,7 @@ impl Authority {
         let mut params = CertificateParams::new(names.map(str::to_owned))?;
         params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        self.sign(layout, "apiserver", params)
+        self.sign(layout, "apiserver", &params)
     }
 
     /// A client's certificate.
@@ -44,7 +46,7 @@ impl Authority {
             params.distinguished_name.push(DnType::OrganizationName, group);
         }
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        self.sign(layout, file, params)
+        self.sign(layout, file, &params)
     }
 
     /// A kubeconfig for `user`, written to `file`.
@@ -64,7 +66,7 @@ impl Authority {
         private(&layout.at(file), &serde_json::to_string_pretty(&config)?)
     }
 
-    fn sign(&self, layout: &Layout, name: &str, params: CertificateParams) -> Result<()> {
+    fn sign(&self, layout: &Layout, name: &str, params: &CertificateParams) -> Result<()> {
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.issuer)?;
         fs::write(layout.at(&format!("{name}.pem")), certificate.pem())?;

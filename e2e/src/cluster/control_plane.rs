@@ -25,7 +25,14 @@ pub struct Ports {
 impl Ports {
     /// In a network namespace of its own every port is free.
     pub fn usual() -> Self {
-        Self { host: NODE_ADDRESS, api: 6443, store: 2379, store_peers: 2380, controller_manager: 10257, scheduler: 10259 }
+        Self {
+            host: NODE_ADDRESS,
+            api: 6443,
+            store: 2379,
+            store_peers: 2380,
+            controller_manager: 10257,
+            scheduler: 10259,
+        }
     }
 
     /// On loopback, where other programs listen too.
@@ -63,7 +70,13 @@ fn audit_policy() -> serde_json::Value {
 }
 
 /// Starts all of it. The files that it needs are made first.
-pub fn launch(layout: &Layout, place: Place, ports: &Ports, authority: &Authority, extra: &[String]) -> Result<Vec<Process>> {
+pub fn launch(
+    layout: &Layout,
+    place: Place,
+    ports: &Ports,
+    authority: &Authority,
+    extra: &[String],
+) -> Result<Vec<Process>> {
     authority.server(layout)?;
     signing_keys(layout)?;
     fs::write(layout.at("audit-policy.json"), audit_policy().to_string())?;

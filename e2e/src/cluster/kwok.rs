@@ -39,7 +39,11 @@ pub async fn create_nodes(client: &Client, count: usize, beside_a_real_one: bool
     let nodes: Api<Node> = Api::all(client.clone());
     for index in 0..count {
         let name = format!("kwok-{index}");
-        let taints = if beside_a_real_one { json!([{"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}]) } else { json!([]) };
+        let taints = if beside_a_real_one {
+            json!([{"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}])
+        } else {
+            json!([])
+        };
         let node = json!({
             "apiVersion": "v1",
             "kind": "Node",

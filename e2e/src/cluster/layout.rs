@@ -22,7 +22,9 @@ pub const FIRST_SERVICE: &str = "10.201.0.1";
 pub fn cache() -> Result<PathBuf> {
     let base = match env::var_os("XDG_CACHE_HOME") {
         Some(base) if !base.is_empty() => PathBuf::from(base),
-        Some(_) | None => PathBuf::from(env::var_os("HOME").context("neither XDG_CACHE_HOME nor HOME is set")?).join(".cache"),
+        Some(_) | None => {
+            PathBuf::from(env::var_os("HOME").context("neither XDG_CACHE_HOME nor HOME is set")?).join(".cache")
+        }
     };
     Ok(base.join("windlass"))
 }

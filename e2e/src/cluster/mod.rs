@@ -27,7 +27,6 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-pub use self::{missing::Missing, process::Process};
 use self::{
     certificates::Authority,
     control_plane::Ports,
@@ -36,6 +35,7 @@ use self::{
     state::State,
     tools::Tool,
 };
+pub use self::{missing::Missing, process::Process};
 use crate::say;
 
 /// What is wanted.
@@ -85,6 +85,15 @@ pub async fn up(options: &Options) -> Result<Cluster> {
         end(&layout)?;
     }
     result
+}
+
+/// The cluster of this name, which must be up.
+pub fn find(name: &str) -> Result<Cluster> {
+    let layout = Layout::of(name)?;
+    match State::read(&layout)? {
+        Some(state) if state.is_up() => Ok(Cluster { layout, state }),
+        Some(_) | None => bail!("no cluster is up; cargo xtask cluster up starts one"),
+    }
 }
 
 fn build_tools(options: &Options) -> Result<()> {
@@ -178,7 +187,9 @@ pub fn status() -> Result<Vec<(String, String)>> {
         let parts: Vec<&Process> = state.holder.iter().chain(&state.processes).collect();
         let ended: Vec<&str> = parts.iter().filter(|part| !part.runs()).map(|part| part.name.as_str()).collect();
         let story = match ended.as_slice() {
-            [] if state.complete => format!("up, {} processes, kubeconfig {}", parts.len(), layout.kubeconfig().display()),
+            [] if state.complete => {
+                format!("up, {} processes, kubeconfig {}", parts.len(), layout.kubeconfig().display())
+            }
             [] => "not completely up".to_owned(),
             some => format!("ended: {}", some.join(", ")),
         };
@@ -231,7 +242,7 @@ pub async fn client(kubeconfig: &Path) -> Result<kube::Client> {
     Ok(kube::Client::try_from(config)?)
 }
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 fn wait_for(what: &str, is_so: impl Fn() -> bool) -> Result<()> {
     let start = Instant::now();

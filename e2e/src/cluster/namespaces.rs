@@ -58,7 +58,8 @@ pub fn create(layout: &Layout) -> Result<Process> {
          touch /run/ready; while :; do sleep 1000 & wait $!; done",
         layout.at("var-log").display()
     );
-    let words = ["--net=/run/netns/windlass", "unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child=KILL"];
+    let words =
+        ["--net=/run/netns/windlass", "unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child=KILL"];
     let words: Vec<String> = words.into_iter().map(str::to_owned).chain(["sh".into(), "-c".into(), script]).collect();
     let holder = start(Place::Machine, "namespaces", Path::new("nsenter"), &words, &layout.log("namespaces"))?;
     let begun = Instant::now();

@@ -52,7 +52,8 @@ pub fn launch(layout: &Layout, place: Place, server: &str, authority: &Authority
         ],
     )?;
     let proxy = begin("kube-proxy", &kubernetes.join("kube-proxy"), &[config("kube-proxy.json")])?;
-    let dns = begin("dns", &build(Tool::Dns)?.join("dns"), &["-conf".into(), layout.at("Corefile").display().to_string()])?;
+    let dns =
+        begin("dns", &build(Tool::Dns)?.join("dns"), &["-conf".into(), layout.at("Corefile").display().to_string()])?;
     Ok(vec![containerd, kubelet, proxy, dns])
 }
 
@@ -62,7 +63,8 @@ fn wait_for_containerd(place: Place) -> Result<()> {
 
 /// Makes an image known to the node.
 pub fn load(place: Place, archive: &Path) -> Result<()> {
-    run(place.command("ctr").args(["--address", SOCKET, "--namespace", "k8s.io", "images", "import"]).arg(archive)).map(drop)
+    run(place.command("ctr").args(["--address", SOCKET, "--namespace", "k8s.io", "images", "import"]).arg(archive))
+        .map(drop)
 }
 
 fn pod_network() -> Value {

@@ -55,7 +55,9 @@ impl Tool {
     /// The version that its go.mod requires of `module`.
     pub fn version(self, module: &str) -> Result<String> {
         let text = fs::read_to_string(self.source().join("go.mod"))?;
-        let line = text.lines().find_map(|line| line.trim().trim_start_matches("require ").strip_prefix(module)?.strip_prefix(' '));
+        let line = text
+            .lines()
+            .find_map(|line| line.trim().trim_start_matches("require ").strip_prefix(module)?.strip_prefix(' '));
         let version = line.and_then(|rest| rest.split_whitespace().next());
         Ok(version.with_context(|| format!("{}/go.mod does not require {module}", self.folder()))?.to_owned())
     }
@@ -122,6 +124,7 @@ fn fingerprint(tool: Tool, flags: &str) -> Result<String> {
     }
     hash.update(flags);
     hash.update(Command::new("go").arg("version").output()?.stdout);
-    let digest = hash.finalize();
-    Ok(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+    let mut digest = format!("{:x}", hash.finalize());
+    digest.truncate(16);
+    Ok(digest)
 }

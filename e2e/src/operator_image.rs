@@ -1,0 +1,76 @@
+//! Windlass's own image: one static program, built without the embedded cluster, run by nobody in particular.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{
+    cluster::Missing,
+    image::{Entry, Image},
+    say,
+};
+
+/// Builds the static program; where it is.
+pub fn build_program() -> Result<PathBuf> {
+    let target = format!("{}-unknown-linux-musl", env::consts::ARCH);
+    prepare(&target)?;
+    say("building the operator, static and without the embedded cluster");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no workspace")?;
+    let home =
+        env::var("CARGO_HOME").or_else(|_| env::var("HOME").map(|home| format!("{home}/.cargo"))).unwrap_or_default();
+    // Where it was built must not show in the program: the same sources give the same bytes.
+    let flags = format!("--remap-path-prefix={}=windlass --remap-path-prefix={home}=cargo", root.display());
+    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["build", "--release", "--locked", "--package", "windlass", "--no-default-features", "--target", &target])
+        .args(["--message-format", "json-render-diagnostics"])
+        .env("RUSTFLAGS", flags)
+        .env("CARGO_PROFILE_RELEASE_STRIP", "symbols")
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "none")
+        .env(format!("CC_{}", target.replace('-', "_")), "musl-gcc")
+        .current_dir(root)
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .context("cargo can't be started")?;
+    ensure!(output.status.success(), "the operator does not build");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let messages = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let mut programs = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
+    programs.next_back().context("cargo names no program")
+}
+
+/// The compiler's target and a C compiler for it.
+fn prepare(target: &str) -> Result<()> {
+    let has =
+        |program: &str, words: &[&str]| Command::new(program).args(words).output().is_ok_and(|it| it.status.success());
+    if !has("musl-gcc", &["--version"]) {
+        let installed = has("apt-get", &["install", "-y", "-qq", "musl-tools"])
+            || (has("apt-get", &["update", "-qq"]) && has("apt-get", &["install", "-y", "-qq", "musl-tools"]));
+        if !installed {
+            return Err(Missing(vec!["musl-gcc (Debian package musl-tools)".into()]).into());
+        }
+    }
+    if !has("rustup", &["target", "add", target]) {
+        return Err(Missing(vec![format!("Rust's target {target} (rustup target add {target})")]).into());
+    }
+    Ok(())
+}
+
+/// The image of a program that was built.
+pub fn image(name: &str, program: &Path) -> Image {
+    Image {
+        name: name.to_owned(),
+        entries: vec![("usr/local/bin/windlass".into(), Entry::Program(program.into()))],
+        entrypoint: vec!["/usr/local/bin/windlass".into()],
+        user: "65532:65532".into(),
+        labels: vec![
+            ("org.opencontainers.image.title".into(), "windlass".into()),
+            ("org.opencontainers.image.version".into(), env!("CARGO_PKG_VERSION").into()),
+            ("org.opencontainers.image.licenses".into(), env!("CARGO_PKG_LICENSE").into()),
+        ],
+    }
+}
