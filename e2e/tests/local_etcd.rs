@@ -2,6 +2,8 @@
 //!
 //!     WINDLASS_ETCD=/path/to/etcd cargo test -p windlass-e2e --test local_etcd -- --ignored
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
+
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
