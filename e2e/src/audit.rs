@@ -130,7 +130,9 @@ impl AuditLog {
     /// The lines about a namespace, as they are.
     pub fn lines(&self, namespace: &str) -> Result<Vec<String>> {
         let mut file = File::open(&self.path).with_context(|| format!("no audit log at {}", self.path.display()))?;
-        file.seek(SeekFrom::Start(self.from))?;
+        // A log that is shorter than it was has begun anew.
+        let from = if file.metadata()?.len() < self.from { 0 } else { self.from };
+        file.seek(SeekFrom::Start(from))?;
         let about = format!("\"namespace\":\"{namespace}\"");
         let lines = BufReader::new(file).lines().map_while(Result::ok);
         Ok(lines.filter(|line| line.contains(&about)).collect())

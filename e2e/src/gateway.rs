@@ -102,6 +102,12 @@ impl Gateway {
         })
     }
 
+    /// The version of the program that the member runs.
+    pub async fn version(&self, member: SocketAddr) -> Result<String, Failure> {
+        let answer = self.call(member, "/v3/maintenance/status", &json!({})).await?;
+        Ok(answer["version"].as_str().unwrap_or_default().to_owned())
+    }
+
     /// Asks the leader to hand over to the member with this ID.
     pub async fn move_leader(&self, leader: SocketAddr, to: u64) -> Result<(), Failure> {
         self.call(leader, "/v3/maintenance/transfer-leadership", &json!({"targetID": to.to_string()})).await.map(|_| ())

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use windlass_e2e::{
     cluster::{self, Missing},
-    operator_image,
+    operator_image, scenario,
 };
 
 /// Tests on a real cluster.
@@ -25,6 +25,8 @@ enum Command {
         #[command(subcommand)]
         command: ClusterCommand,
     },
+    /// Upgrades of real applications on the real cluster, under load
+    E2e(scenario::command::Arguments),
     /// Windlass's own image: static, non-root, without the embedded cluster
     Image {
         /// The image's name and tag
@@ -83,6 +85,7 @@ async fn main() -> ExitCode {
 async fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Cluster { command } => run_cluster(command).await,
+        Command::E2e(arguments) => scenario::command::run(&arguments).await,
         Command::Image { name, output, load } => {
             let program = operator_image::build_program()?;
             let digest = operator_image::image(&name, &program).write(&output)?;

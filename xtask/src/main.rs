@@ -1,4 +1,4 @@
-//! The project's chores: `cargo xtask test`, `generate`, `cluster`, `image`.
+//! The project's chores: `cargo xtask test`, `generate`, `cluster`, `e2e`, `image`.
 #![expect(clippy::print_stdout, reason = "a program whose output is its purpose")]
 
 mod citations;
@@ -38,6 +38,9 @@ enum Chore {
     /// A real Kubernetes on this machine: up, down, status
     #[command(disable_help_flag = true)]
     Cluster(Words),
+    /// Upgrades of real applications on the real cluster, under load
+    #[command(disable_help_flag = true)]
+    E2e(Words),
     /// Windlass's own image, as an OCI archive
     #[command(disable_help_flag = true)]
     Image(Words),
@@ -55,6 +58,7 @@ fn main() -> Result<ExitCode> {
         Chore::Test { part, list } => parts::run(part.as_deref(), list),
         Chore::Generate { check } => generate::run(check).map(|()| ExitCode::SUCCESS),
         Chore::Cluster(Words { words }) => shell::e2e("cluster", &words),
+        Chore::E2e(Words { words }) => shell::e2e("e2e", &words),
         Chore::Image(Words { words }) => shell::e2e("image", &words),
     }
 }

@@ -1,0 +1,20 @@
+//! The same change as everybody makes it: a new image in the StatefulSet, and Kubernetes does the rest.
+
+use anyhow::Result;
+
+use crate::scenario::{set, trial::Trial, wait};
+
+/// Sets the image and waits until the StatefulSet is through.
+pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
+    trial.set_image(&trial.site.etcd.new.image).await?;
+    wait::until_so("the StatefulSet to be rolled out", 300, async || {
+        let set = trial.sets.get(set::NAME).await?;
+        let status = set.status.unwrap_or_default();
+        let all = i32::try_from(trial.replicas).ok();
+        Ok(status.observed_generation == set.metadata.generation
+            && status.current_revision == status.update_revision
+            && status.updated_replicas == all
+            && status.ready_replicas == all)
+    })
+    .await
+}

@@ -1,0 +1,130 @@
+//! etcd, from the old minor version to the new one.
+
+mod baseline;
+mod broken_image;
+mod controller_frozen;
+mod eviction;
+mod member_stopped;
+mod operator_frozen;
+mod operator_killed;
+mod revert;
+mod rolling;
+mod windlass_upgraded;
+
+use anyhow::Result;
+use serde_json::json;
+
+use super::{Deletions, Operators, Scenario, set, trial::Trial, wait};
+
+/// What most scenarios have in common: three members, the leader on the ordinal that goes first.
+const USUAL: Scenario = Scenario {
+    name: "",
+    shows: "",
+    ci: false,
+    replicas: 3,
+    leader: Some(2),
+    operators: Operators::Pods,
+    deletions: Deletions::EachOnce,
+    ends_at: |etcd| &etcd.new.version,
+    run: |trial| Box::pin(rolling::run(trial)),
+};
+
+/// All scenarios of etcd.
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "etcd-baseline",
+        shows: "the same change without Windlass: what a plain RollingUpdate does to the leader",
+        operators: Operators::None,
+        deletions: Deletions::Any,
+        run: |trial| Box::pin(baseline::run(trial)),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-rolling-3",
+        shows: "three members, the leader on the ordinal that goes first; the operator in pods",
+        ci: true,
+        ..USUAL
+    },
+    Scenario { name: "etcd-rolling-5", shows: "five members", replicas: 5, leader: Some(4), ..USUAL },
+    Scenario { name: "etcd-leader-on-1", shows: "the leader on the ordinal in the middle", leader: Some(1), ..USUAL },
+    Scenario { name: "etcd-leader-on-0", shows: "the leader on the ordinal that goes last", leader: Some(0), ..USUAL },
+    Scenario {
+        name: "etcd-operator-killed",
+        shows: "the operator is killed at ten random moments",
+        operators: Operators::Local { count: 1, lease_seconds: 6 },
+        run: |trial| Box::pin(operator_killed::run(trial)),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-operator-frozen",
+        shows: "the operator is frozen for longer than its lease, another takes over, then it wakes: none of its writes lands",
+        ci: true,
+        operators: Operators::Local { count: 1, lease_seconds: 6 },
+        run: |trial| Box::pin(operator_frozen::run(trial)),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-controller-frozen",
+        shows: "the controller-manager freezes while a permit stands, and leadership moves onto the permitted member",
+        run: |trial| Box::pin(controller_frozen::run(trial)),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-member-stopped",
+        shows: "a member stops answering in the middle and is then killed: nothing moves until it is back",
+        run: |trial| Box::pin(member_stopped::run(trial)),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-crash-loop",
+        shows: "the new image crash-loops: one member is down, nothing else moves; a mended image finishes the job",
+        ci: true,
+        deletions: Deletions::Any,
+        run: |trial| Box::pin(broken_image::crashing(trial)),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-image-missing",
+        shows: "the new image can't be pulled; then one that can",
+        deletions: Deletions::Any,
+        run: |trial| Box::pin(broken_image::missing(trial)),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-revert",
+        shows: "the old version is asked for again half way",
+        leader: Some(0),
+        deletions: Deletions::Any,
+        ends_at: |etcd| &etcd.old.version,
+        run: |trial| Box::pin(revert::run(trial)),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-eviction",
+        shows: "evictions and a drain in the middle are refused, and work again afterwards",
+        deletions: Deletions::Any,
+        run: |trial| Box::pin(eviction::run(trial)),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-windlass-upgraded",
+        shows: "Windlass itself is upgraded in the middle (the same build under another tag)",
+        run: |trial| Box::pin(windlass_upgraded::run(trial)),
+        ..USUAL
+    },
+];
+
+/// Upgrades one member and then holds still: paused, all pods ready, the controller at rest.
+async fn pause_after_the_first(trial: &Trial<'_>) -> Result<()> {
+    trial.ask_for_new().await?;
+    trial.resource.completed(1, 120).await?;
+    trial.resource.change(json!({"paused": true})).await?;
+    trial.resource.waits_for(&["Paused"], 60).await?;
+    wait::until_so("all members to be ready while paused", 60, async || {
+        let set = trial.sets.get(set::NAME).await?;
+        let status = set.status.unwrap_or_default();
+        Ok(status.observed_generation == set.metadata.generation
+            && status.ready_replicas == i32::try_from(trial.replicas).ok())
+    })
+    .await
+}

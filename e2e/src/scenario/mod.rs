@@ -1,0 +1,100 @@
+//! Upgrades of real applications on the real cluster, under load, with the things happening that happen.
+
+pub mod command;
+mod etcd;
+mod evidence;
+mod facts;
+mod operator;
+mod resource;
+mod roster;
+mod row;
+mod run;
+mod set;
+mod site;
+mod trial;
+mod wait;
+
+use anyhow::Result;
+use futures::future::LocalBoxFuture;
+
+use self::trial::Trial;
+use crate::applications::EtcdPair;
+
+/// How Windlass runs in a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operators {
+    /// Not at all: what Kubernetes does by itself.
+    None,
+    /// As pods, from the manifests that are shipped.
+    Pods,
+    /// As processes of this machine that can be killed and frozen, with the rights that are shipped.
+    Local {
+        /// How many compete.
+        count: usize,
+        /// How long a silent one keeps the Lease.
+        lease_seconds: u64,
+    },
+}
+
+/// Who may end pods, and how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletions {
+    /// Every pod exactly once, by the StatefulSet's controller.
+    EachOnce,
+    /// The scenario itself ends pods, or has them ended more often.
+    Any,
+}
+
+/// One scenario.
+pub struct Scenario {
+    /// Its name.
+    pub name: &'static str,
+    /// What it shows, in a sentence.
+    pub shows: &'static str,
+    /// CI runs it.
+    pub ci: bool,
+    /// How many members.
+    pub replicas: usize,
+    /// The ordinal that leads when it begins; none for whoever was elected.
+    pub leader: Option<usize>,
+    /// How Windlass runs.
+    pub operators: Operators,
+    /// Who may end pods.
+    pub deletions: Deletions,
+    /// The version that all members run at the end.
+    pub ends_at: fn(&EtcdPair) -> &str,
+    /// What happens.
+    run: for<'a> fn(&'a mut Trial<'_>) -> LocalBoxFuture<'a, Result<()>>,
+}
+
+/// All scenarios.
+pub fn all() -> impl Iterator<Item = &'static Scenario> {
+    etcd::SCENARIOS.iter()
+}
+
+/// The scenario of this name.
+pub fn find(name: &str) -> Option<&'static Scenario> {
+    all().find(|scenario| scenario.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{Operators, all};
+
+    #[test]
+    fn names_are_unique_and_fit_into_a_namespace() {
+        let names: BTreeSet<&str> = all().map(|scenario| scenario.name).collect();
+        assert_eq!(names.len(), all().count());
+        assert!(names.iter().all(|name| name.len() <= 40
+            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')));
+    }
+
+    #[test]
+    fn ci_has_the_operator_in_a_pod_and_as_a_process() {
+        let ci: Vec<Operators> = all().filter(|scenario| scenario.ci).map(|scenario| scenario.operators).collect();
+        assert!(ci.contains(&Operators::Pods));
+        assert!(ci.iter().any(|operators| matches!(operators, Operators::Local { .. })));
+    }
+}

@@ -1,0 +1,248 @@
+//! Windlass on the cluster: as pods from the manifests that are shipped, or as processes of this machine that can be killed and
+//! frozen. Either way it has the rights of `deploy/rbac.yaml` and no others.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    authentication::v1::{TokenRequest, TokenRequestSpec},
+    core::v1::{Pod, ServiceAccount},
+};
+use kube::{
+    Api, Client,
+    api::{ListParams, Patch, PatchParams, PostParams},
+};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::wait;
+use crate::{
+    cluster::{
+        Cluster,
+        tools::{Tool, build},
+    },
+    operator_image, say,
+};
+
+/// Where the operator lives, what it is called, and whom it is.
+pub const NAMESPACE: &str = "windlass-system";
+const NAME: &str = "windlass";
+/// The user that the API server sees.
+pub const USER: &str = "system:serviceaccount:windlass-system:windlass";
+/// The image of the operator, and the same build under another name.
+pub const IMAGES: [&str; 2] = ["windlass.test/windlass:dev", "windlass.test/windlass:dev-again"];
+
+/// Windlass, ready to be run.
+pub struct Installation {
+    client: Client,
+    kubectl: PathBuf,
+    kubeconfig: PathBuf,
+    program: PathBuf,
+    folder: PathBuf,
+}
+
+impl Installation {
+    /// Builds the program and its images, and applies what users apply: the CustomResourceDefinitions and the rights.
+    pub fn install(cluster: &Cluster, client: Client) -> Result<Self> {
+        let program = operator_image::build_program()?;
+        let folder = cluster.folder().join("operators");
+        fs::create_dir_all(&folder)?;
+        for (index, name) in IMAGES.iter().enumerate() {
+            let archive = folder.join(format!("windlass-{index}.tar"));
+            operator_image::image(name, &program).write(&archive)?;
+            cluster.load_image(&archive)?;
+        }
+        let kubectl = build(Tool::Kubernetes)?.join("kubectl");
+        let this = Self { client, kubectl, kubeconfig: cluster.kubeconfig(), program, folder };
+        let deploy = deploy();
+        this.kubectl(&["apply", "-f", &shown(&deploy.join("crds")), "-f", &shown(&deploy.join("rbac.yaml"))])?;
+        Ok(this)
+    }
+
+    fn kubectl(&self, words: &[&str]) -> Result<String> {
+        let output = Command::new(&self.kubectl).arg("--kubeconfig").arg(&self.kubeconfig).args(words).output()?;
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "kubectl {}: {}", words.join(" "), complaint.trim());
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn deployments(&self) -> Api<Deployment> {
+        Api::namespaced(self.client.clone(), NAMESPACE)
+    }
+
+    /// Runs it as a Deployment from the shipped manifest, with the image of this build. Waits until all replicas are available.
+    pub async fn run_pods(&self, image: &str) -> Result<()> {
+        let manifest = fs::read_to_string(deploy().join("operator.yaml"))?;
+        let shipped = manifest.lines().find_map(|line| line.trim().strip_prefix("image: "));
+        let manifest = manifest.replace(shipped.context("the shipped Deployment names no image")?, image);
+        let file = self.folder.join("operator.yaml");
+        fs::write(&file, manifest)?;
+        self.kubectl(&["apply", "-f", &shown(&file)])?;
+        self.available().await
+    }
+
+    /// Changes the Deployment's image, as an upgrade of Windlass itself does.
+    pub async fn change_image(&self, image: &str) -> Result<()> {
+        let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "operator", "image": image}]}}}});
+        self.deployments().patch(NAME, &PatchParams::default(), &Patch::Strategic(patch)).await?;
+        Ok(())
+    }
+
+    /// Waits until the Deployment's newest template runs everywhere.
+    pub async fn available(&self) -> Result<()> {
+        wait::until_so("the operator's pods to be available", 120, async || {
+            let deployment = self.deployments().get(NAME).await?;
+            let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+            let Some(status) = deployment.status else { return Ok(false) };
+            Ok(status.observed_generation == deployment.metadata.generation
+                && [status.updated_replicas, status.available_replicas, status.replicas] == [Some(wanted); 3])
+        })
+        .await
+    }
+
+    /// Lets no pod of it run, so that the processes of a scenario are the only ones.
+    pub async fn stop_pods(&self) -> Result<()> {
+        if self.deployments().get_opt(NAME).await?.is_none() {
+            return Ok(());
+        }
+        let none = json!({"spec": {"replicas": 0}});
+        self.deployments().patch(NAME, &PatchParams::default(), &Patch::Merge(none)).await?;
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), NAMESPACE);
+        wait::until_so("the operator's pods to be gone", 60, async || {
+            Ok(pods.list(&ListParams::default()).await?.items.is_empty())
+        })
+        .await
+    }
+
+    /// Starts it as a process of this machine, with a token of its ServiceAccount.
+    pub async fn start(&self, name: &str, lease_seconds: u64) -> Result<LocalOperator> {
+        let token = self.token().await?;
+        let credential = credential(&token).context("the token has no ID")?;
+        let admin: Value = serde_json::from_slice(&fs::read(&self.kubeconfig)?).context("the kubeconfig is no JSON")?;
+        let cluster = admin["clusters"][0]["name"].clone();
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": admin["clusters"],
+            "users": [{"name": NAME, "user": {"token": token}}],
+            "contexts": [{"name": NAME, "context": {"cluster": cluster, "user": NAME, "namespace": NAMESPACE}}],
+            "current-context": NAME,
+        });
+        let file = self.folder.join(format!("{name}.kubeconfig"));
+        fs::write(&file, kubeconfig.to_string())?;
+        let mut operator = LocalOperator {
+            program: self.program.clone(),
+            kubeconfig: file,
+            log: self.folder.join(format!("{name}.log")),
+            lease_seconds,
+            credential,
+            child: None,
+        };
+        fs::write(&operator.log, "")?;
+        operator.run()?;
+        Ok(operator)
+    }
+
+    async fn token(&self) -> Result<String> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let request = TokenRequest {
+            spec: TokenRequestSpec {
+                audiences: Vec::new(),
+                expiration_seconds: Some(3600),
+                ..TokenRequestSpec::default()
+            },
+            ..TokenRequest::default()
+        };
+
+        let granted: TokenRequest =
+            accounts.create_subresource("token", NAME, &PostParams::default(), &request).await?;
+        Ok(granted.status.context("no token was given")?.token)
+    }
+}
+
+/// The operator as a process that belongs to the test.
+pub struct LocalOperator {
+    program: PathBuf,
+    kubeconfig: PathBuf,
+    /// What it logs, over all its lives.
+    pub log: PathBuf,
+    lease_seconds: u64,
+    /// What the audit log calls its token: all lives of this operator, and of no other.
+    pub credential: String,
+    child: Option<Child>,
+}
+
+impl LocalOperator {
+    /// Starts it (again).
+    pub fn run(&mut self) -> Result<()> {
+        ensure!(self.child.is_none(), "it runs already");
+        let log = fs::OpenOptions::new().append(true).open(&self.log)?;
+        let child = Command::new(&self.program)
+            .arg("operator")
+            .arg("--kubeconfig")
+            .arg(&self.kubeconfig)
+            .args(["--lease-seconds", &self.lease_seconds.to_string(), "--listen", "127.0.0.1:0"])
+            .env("RUST_LOG", "info,windlass_operator=debug")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .context("the operator can't be started")?;
+        self.child = Some(child);
+        Ok(())
+    }
+
+    /// SIGKILL: it gets no chance to say anything.
+    pub fn kill(&mut self) -> Result<()> {
+        let Some(mut child) = self.child.take() else { bail!("it does not run") };
+        child.kill()?;
+        child.wait()?;
+        Ok(())
+    }
+
+    /// SIGSTOP.
+    pub fn freeze(&self) -> Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let child = self.child.as_ref().context("it does not run")?;
+        Ok(kill_process(Pid::from_child(child), signal)?)
+    }
+}
+
+impl Drop for LocalOperator {
+    fn drop(&mut self) {
+        if self.child.is_some()
+            && let Err(error) = self.kill()
+        {
+            say(&format!("an operator is left over: {error:#}"));
+        }
+    }
+}
+
+/// What the API server calls a token in its audit log.
+fn credential(token: &str) -> Option<String> {
+    let claims = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
+    let claims: Value = serde_json::from_slice(&claims).ok()?;
+    Some(format!("JTI={}", claims["jti"].as_str()?))
+}
+
+fn deploy() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy")
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
