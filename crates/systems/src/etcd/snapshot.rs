@@ -4,17 +4,14 @@
 //! the last of them the SHA-256 of all. What is written is what `etcdutl snapshot restore` reads: the database, and the checksum
 //! behind it.
 
-use std::time::Duration;
+use std::{future::poll_fn, io, pin::Pin, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use ring::digest::{Context, SHA256};
 use serde::Deserialize;
-use tokio::{
-    io::{AsyncWrite, AsyncWriteExt},
-    time::timeout,
-};
+use tokio::{io::AsyncWrite, time::timeout};
 
 use crate::{
     gateway::{self, wide},
@@ -39,7 +36,7 @@ pub enum SnapshotError {
         /// Who was asked.
         pod: String,
         /// What happened.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The pod refused.
     #[error("{pod} answered {code} to the request for a snapshot: {text}")]
@@ -64,7 +61,7 @@ pub enum SnapshotError {
     },
     /// It could not be written.
     #[error("the snapshot could not be written: {0}")]
-    Write(std::io::Error),
+    Write(io::Error),
 }
 
 #[derive(Deserialize)]
@@ -115,13 +112,24 @@ pub async fn save(
         }
         let piece = line.result.ok_or_else(|| damaged("a line says nothing"))?;
         let blob = STANDARD.decode(piece.blob).map_err(|_| damaged("a piece is not base64"))?;
-        writer.write_all(&blob).await.map_err(SnapshotError::Write)?;
+        write_all(writer, &blob).await.map_err(SnapshotError::Write)?;
         if let Some(snapshot) = taking.take(&blob, piece.remaining_bytes).map_err(damaged)? {
-            writer.flush().await.map_err(SnapshotError::Write)?;
+            poll_fn(|cx| Pin::new(&mut *writer).poll_flush(cx)).await.map_err(SnapshotError::Write)?;
             return Ok(snapshot);
         }
     }
     Err(SnapshotError::Damaged { pod: pod(), why: "it ended before its checksum" })
+}
+
+async fn write_all(writer: &mut (dyn AsyncWrite + Send + Unpin), mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = poll_fn(|cx| Pin::new(&mut *writer).poll_write(cx, bytes)).await?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = bytes.get(written..).unwrap_or_default();
+    }
+    Ok(())
 }
 
 /// How far it has come.
@@ -155,7 +163,7 @@ struct Lines {
 }
 
 impl Lines {
-    async fn next(&mut self) -> std::io::Result<Option<Bytes>> {
+    async fn next(&mut self) -> io::Result<Option<Bytes>> {
         let mut seen = 0;
         loop {
             if let Some(end) = self.rest.iter().skip(seen).position(|byte| *byte == b'\n') {
@@ -164,7 +172,7 @@ impl Lines {
             }
             seen = self.rest.len();
             if seen > ANSWER_LIMIT {
-                return Err(std::io::Error::other("a line of it is longer than any that is known"));
+                return Err(io::Error::other("a line of it is longer than any that is known"));
             }
             match self.pieces.next().await {
                 Some(piece) => self.rest.extend_from_slice(&piece?),
