@@ -3,6 +3,7 @@
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use windlass_plan::path::{self, Path};
 
 use crate::status::QuorumClusterStatus;
 
@@ -80,6 +81,8 @@ pub struct WorkloadRef {
 pub enum SystemType {
     /// TiKV's Placement Driver.
     Pd,
+    /// etcd, through the JSON gateway on its client port.
+    Etcd,
 }
 
 impl SystemType {
@@ -87,6 +90,15 @@ impl SystemType {
     pub fn name(self) -> &'static str {
         match self {
             Self::Pd => "Pd",
+            Self::Etcd => "Etcd",
+        }
+    }
+
+    /// Which ways between its versions there are.
+    pub fn path(self) -> Path {
+        match self {
+            Self::Pd => path::PD,
+            Self::Etcd => path::ETCD,
         }
     }
 }
@@ -98,7 +110,7 @@ pub struct System {
     /// Which system.
     #[serde(rename = "type")]
     pub type_: SystemType,
-    /// Where each member's HTTP API listens.
+    /// Where each member's HTTP API listens: PD's and etcd's client port.
     #[serde(default = "default_port")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: i32,

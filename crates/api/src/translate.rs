@@ -26,6 +26,7 @@ pub fn want(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Want, Hold> 
     };
     Ok(Want {
         target: Target { version, image: image.to_string() },
+        path: spec.system.type_.path(),
         paused: spec.paused,
         allow_downgrade: spec.policy.allow_downgrade,
         accept_downtime: spec.policy.accept_downtime,

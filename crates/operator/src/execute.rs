@@ -14,18 +14,18 @@ use kube::{
     api::{ObjectMeta, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
-use windlass_api::{QuorumCluster, quorum_cluster::SystemType};
+use windlass_api::QuorumCluster;
 use windlass_plan::{
     MemberName, Step,
     bug::{self, Bug},
 };
-use windlass_systems::pd;
 
 use crate::{
     Context,
     error::Error,
     lease::{Lease, Term},
     observe::Observed,
+    system,
     validate::budget_name,
 };
 
@@ -142,12 +142,9 @@ async fn hand_over(
     let Ok(transport) = actor.context.dial.transport(observed.tls.as_ref()) else {
         return Err(Error::Gone("the TLS material".into()));
     };
+    let Some(id) = observed.seen.ids.get(to) else { return Err(Error::Gone(format!("member {to}"))) };
     let left = actor.lease.remaining(actor.term)?;
-    let timeouts = pd::Timeouts::default();
-    let timeouts = pd::Timeouts { verb: timeouts.verb.min(left), ..timeouts };
-    match resource.spec.system.type_ {
-        SystemType::Pd => pd::transfer_leader(transport.as_ref(), leader, to.as_str(), &timeouts).await?,
-    }
+    system::hand_over(resource.spec.system.type_, transport.as_ref(), leader, id, left).await?;
     Ok(())
 }
 

@@ -13,14 +13,17 @@ use kube::{
     core::Selector,
 };
 use tokio::time::Instant;
-use windlass_api::{QuorumCluster, quorum_cluster::SystemType};
-use windlass_plan::{
-    Quorum,
-    bug::{self, Bug},
-};
-use windlass_systems::{pd, transport::Peer};
+use windlass_api::QuorumCluster;
+use windlass_plan::bug::{self, Bug};
+use windlass_systems::transport::Peer;
 
-use crate::{Context, dial::TlsMaterial, error::Error, facts, queue::Key};
+use crate::{
+    Context,
+    dial::TlsMaterial,
+    error::Error,
+    queue::Key,
+    system::{self, Place, Seen},
+};
 
 /// What was read, as it was read.
 pub struct Observed {
@@ -35,7 +38,7 @@ pub struct Observed {
     /// The other QuorumClusters of the namespace.
     pub siblings: Vec<QuorumCluster>,
     /// What the system says of itself.
-    pub quorum: Quorum,
+    pub seen: Seen,
     /// How each pod is reached.
     pub peers: Vec<Peer>,
     /// The TLS material, where the resource names some.
@@ -59,14 +62,14 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
     let siblings: Api<QuorumCluster> = Api::namespaced(context.client.clone(), &namespace);
     let siblings = list(context, &format!("quorumclusters in {namespace}"), &siblings, "").await?;
     let Some(set) = get(context, &format!("statefulsets/{namespace}/{name}"), &sets, name).await? else {
-        let quorum = Quorum::unknown("there is no StatefulSet");
+        let seen = Seen::unknown("there is no StatefulSet");
         return Ok(Observed {
             since,
             set: None,
             pods: vec![],
             budgets: vec![],
             siblings,
-            quorum,
+            seen,
             peers: vec![],
             tls: None,
         });
@@ -84,14 +87,15 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
     let mut pods: Vec<Pod> = pods.into_iter().filter(owned).collect();
     pods.sort_by_key(ResourceExt::name_any);
 
-    let peers = peers(resource, &set, &pods);
+    let places = places(&set, &namespace, &pods);
+    let peers = peers(resource, &places);
     // Secrets that can't be read make the members unknown, and nothing else: a permit that stands is minded all the same.
     let tls = tls(context, resource, &namespace).await.unwrap_or_else(|error| Err(error.story()));
-    let (quorum, tls) = match tls {
-        Ok(tls) => (ask(context, resource, tls.as_ref(), &peers).await, tls),
-        Err(why) => (Quorum::unknown(&why), None),
+    let (seen, tls) = match tls {
+        Ok(tls) => (ask(context, resource, tls.as_ref(), &peers, &places).await, tls),
+        Err(why) => (Seen::unknown(&why), None),
     };
-    Ok(Observed { since, set: Some(set), pods, budgets, siblings, quorum, peers, tls })
+    Ok(Observed { since, set: Some(set), pods, budgets, siblings, seen, peers, tls })
 }
 
 /// The selector of the set's pods, as the API takes it.
@@ -100,27 +104,43 @@ fn selector(set: &StatefulSet) -> String {
     Selector::try_from(selector).map(|selector| selector.to_string()).unwrap_or_default()
 }
 
-/// How each pod with an address is reached.
-fn peers(resource: &QuorumCluster, set: &StatefulSet, pods: &[Pod]) -> Vec<Peer> {
-    let service = set.spec.as_ref().and_then(|spec| spec.service_name.clone()).unwrap_or_default();
-    let namespace = resource.namespace().unwrap_or_default();
-    let port = u16::try_from(resource.spec.system.port).unwrap_or_default();
-    let peer = |pod: &Pod| {
-        let address: IpAddr = pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok()?;
-        let name = pod.name_any();
-        let server_name = format!("{name}.{service}.{namespace}.svc");
-        Some(Peer { pod: name, address, port, server_name, tls: resource.spec.system.tls.is_some() })
+/// Where the set's members are: every pod that it shall have, and every pod that it has.
+fn places(set: &StatefulSet, namespace: &str, pods: &[Pod]) -> Vec<Place> {
+    let spec = set.spec.as_ref();
+    let service = spec.and_then(|spec| spec.service_name.clone()).unwrap_or_default();
+    let first = spec.and_then(|spec| spec.ordinals.as_ref()).and_then(|ordinals| ordinals.start).unwrap_or(0);
+    let replicas = spec.and_then(|spec| spec.replicas).unwrap_or(1);
+    let wanted = (first..first.saturating_add(replicas)).map(|ordinal| format!("{}-{ordinal}", set.name_any()));
+    let mut names: Vec<String> = pods.iter().map(ResourceExt::name_any).collect();
+    names.extend(wanted.filter(|name| !pods.iter().any(|pod| pod.name_any() == *name)).collect::<Vec<_>>());
+    let place = |name: String| {
+        let pod = pods.iter().find(|pod| pod.name_any() == name);
+        let address = pod.and_then(|pod| pod.status.as_ref()?.pod_ip.as_ref()?.parse::<IpAddr>().ok());
+        Place { dns: format!("{name}.{service}.{namespace}.svc"), pod: name, address }
     };
-    pods.iter().filter_map(peer).collect()
+    names.into_iter().map(place).collect()
 }
 
-async fn ask(context: &Context, resource: &QuorumCluster, tls: Option<&TlsMaterial>, peers: &[Peer]) -> Quorum {
-    let transport = match context.dial.transport(tls) {
-        Ok(transport) => transport,
-        Err(why) => return Quorum::unknown(&format!("the TLS material can't be used: {why}")),
+/// How each pod with an address is reached, ready or not.
+fn peers(resource: &QuorumCluster, places: &[Place]) -> Vec<Peer> {
+    let port = u16::try_from(resource.spec.system.port).unwrap_or_default();
+    let tls = resource.spec.system.tls.is_some();
+    let peer = |place: &Place| {
+        Some(Peer { pod: place.pod.clone(), address: place.address?, port, server_name: place.dns.clone(), tls })
     };
-    match resource.spec.system.type_ {
-        SystemType::Pd => facts::pd(&pd::observe(transport.as_ref(), peers, &pd::Timeouts::default()).await),
+    places.iter().filter_map(peer).collect()
+}
+
+async fn ask(
+    context: &Context,
+    resource: &QuorumCluster,
+    tls: Option<&TlsMaterial>,
+    peers: &[Peer],
+    places: &[Place],
+) -> Seen {
+    match context.dial.transport(tls) {
+        Ok(transport) => system::ask(resource.spec.system.type_, transport.as_ref(), peers, places).await,
+        Err(why) => Seen::unknown(&format!("the TLS material can't be used: {why}")),
     }
 }
 

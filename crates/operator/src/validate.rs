@@ -75,7 +75,7 @@ fn view(
     let resumed = resource.spec.requests.resume.is_some() && resource.spec.requests.resume != status.requests.resume;
     let pods = pods(&workload, &observed.pods);
     let evictions = evictions(set, &observed.budgets);
-    Ok(View { workload, pods, quorum: observed.quorum.clone(), evictions, record, resumed })
+    Ok(View { workload, pods, quorum: observed.seen.quorum.clone(), evictions, record, resumed })
 }
 
 /// Two resources on one StatefulSet: the older one has it (H40).

@@ -26,6 +26,8 @@ pub enum Bug {
     OutdatedTarget,
     /// A downgrade is taken for an upgrade.
     DowngradeUnnoticed,
+    /// Whether a way from one version to another exists is not asked.
+    PathNotChecked,
     /// Decisions come from a possibly stale cache of the API server.
     StaleReads,
     /// Writes carry no resourceVersion.

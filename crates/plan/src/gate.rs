@@ -87,6 +87,10 @@ pub fn members_known(view: &View) -> Verdict {
             return Err(Hold::new(Reason::MembersUnknown, format!("the members are not known: {why}")));
         }
     };
+    if let Some(learner) = view.quorum.learners.first() {
+        let message = format!("{learner} is a learner, a member without a vote: promote or remove it first");
+        return Err(Hold::new(Reason::MembersDoNotMatch, message));
+    }
     let pods: BTreeSet<&MemberName> = view.pods.iter().map(|pod| &pod.name).collect();
     let listed: BTreeSet<&MemberName> = members.keys().collect();
     let missing = names(pods.difference(&listed));
@@ -150,7 +154,8 @@ pub fn settled(want: &Want, view: &View, version: &Version, pod: &Pod) -> Result
     match &member.healthy {
         Fact::Known(true) => {}
         Fact::Known(false) => {
-            return lacking(StageKind::Join, Reason::MemberUnhealthy, format!("{name} is not healthy"));
+            let trouble = member.trouble.as_deref().map(|trouble| format!(": {trouble}")).unwrap_or_default();
+            return lacking(StageKind::Join, Reason::MemberUnhealthy, format!("{name} is not healthy{trouble}"));
         }
         Fact::Unknown(why) => {
             return lacking(StageKind::Join, Reason::MembersUnknown, format!("{name}'s health is not known: {why}"));

@@ -11,6 +11,7 @@
 //!                  ├─ gate      what must hold before a member is taken down
 //!                  ├─ permit    a lowered partition that Kubernetes has not used yet
 //!                  ├─ retarget  somebody changes their mind half way
+//!                  ├─ path      which versions lead to which
 //!                  ├─ handover  who leads while it is down
 //!                  └─ stage     how long each stage may take
 //! ```
@@ -22,6 +23,7 @@ pub mod fact;
 pub mod fence;
 pub mod gate;
 pub mod handover;
+pub mod path;
 pub mod permit;
 pub mod quorum;
 pub mod reason;
@@ -35,6 +37,7 @@ pub mod workload;
 
 pub use decision::{Decision, Hold, Plan, Step};
 pub use fact::Fact;
+pub use path::Path;
 pub use quorum::{Member, MemberName, Quorum};
 pub use reason::Reason;
 pub use record::Record;

@@ -35,6 +35,8 @@ impl fmt::Display for MemberName {
 pub struct Member {
     /// Serves, and takes part in the quorum.
     pub healthy: Fact<bool>,
+    /// What it says keeps it from being healthy, where it says anything.
+    pub trouble: Option<String>,
     /// What the running process says it is.
     pub version: Fact<Version>,
     /// How far its log is applied; known to be `None` where the system does not tell.
@@ -50,6 +52,10 @@ pub struct Quorum {
     pub members: Fact<BTreeMap<MemberName, Member>>,
     /// Who leads: known only if everyone who answered names the same one, and every notion of leadership agrees.
     pub leader: Fact<MemberName>,
+    /// Members without a vote: they count in no quorum and lead nobody.
+    pub learners: Vec<String>,
+    /// The version that the system was told to go back to, where it has such a thing and everyone who answered says so (H20).
+    pub downgrade: Option<Version>,
 }
 
 /// How many of `members` must be up for the quorum to work (H14).
@@ -67,9 +73,14 @@ pub fn can_spare_one(members: usize) -> bool {
 }
 
 impl Quorum {
+    /// Voters alone.
+    pub fn new(members: Fact<BTreeMap<MemberName, Member>>, leader: Fact<MemberName>) -> Self {
+        Self { members, leader, learners: Vec::new(), downgrade: None }
+    }
+
     /// A quorum of which nothing is known.
     pub fn unknown(why: &str) -> Self {
-        Self { members: Fact::Unknown(why.to_owned()), leader: Fact::Unknown(why.to_owned()) }
+        Self::new(Fact::Unknown(why.to_owned()), Fact::Unknown(why.to_owned()))
     }
 
     /// One member, if the members are known and it is one.
@@ -108,6 +119,18 @@ impl Quorum {
 }
 
 impl Member {
+    /// A member of which nothing is known.
+    pub fn unknown(why: &str) -> Self {
+        let unknown = || why.to_owned();
+        Self {
+            healthy: Fact::Unknown(unknown()),
+            trouble: None,
+            version: Fact::Unknown(unknown()),
+            position: Fact::Unknown(unknown()),
+            priority: 0,
+        }
+    }
+
     /// Known to be healthy.
     pub fn is_healthy(&self) -> bool {
         self.healthy.is(&true)
@@ -127,6 +150,7 @@ mod tests {
             .map(|(index, healthy)| {
                 let member = Member {
                     healthy: healthy.clone(),
+                    trouble: None,
                     version: Fact::Known("8.5.0".parse().unwrap()),
                     position: Fact::Known(Some(100)),
                     priority: 0,
@@ -134,7 +158,7 @@ mod tests {
                 (MemberName::new(format!("pd-{index}")), member)
             })
             .collect();
-        Quorum { members: Fact::Known(members), leader: Fact::Known(MemberName::new("pd-0")) }
+        Quorum::new(Fact::Known(members), Fact::Known(MemberName::new("pd-0")))
     }
 
     #[rstest]

@@ -27,6 +27,8 @@ pub enum Reason {
     HalfUpgraded,
     /// The target is older than what runs, and nobody allowed that (H15).
     DowngradeNotAllowed,
+    /// The system does not support the way from what runs to the target (H20).
+    UnsupportedPath,
     /// One or two members: taking one down takes the quorum down (H14).
     NoSpareMember,
     /// The StatefulSet controller has not seen the newest spec yet.
@@ -96,6 +98,7 @@ impl Reason {
             Self::DowngradeNotAllowed => {
                 "ask for a newer version, or set spec.policy.allowDowngrade if going back is safe for your data"
             }
+            Self::UnsupportedPath => "do first what the message says, or ask for a version that can be reached",
             Self::NoSpareMember => "scale to three members, or set spec.policy.acceptDowntime",
             Self::ControllerBehind | Self::AwaitingReplacement | Self::AwaitingConclusion => {
                 "wait; if it stays, look at kube-controller-manager"
@@ -147,6 +150,7 @@ impl Reason {
             | Self::TemplateChanged
             | Self::HalfUpgraded
             | Self::DowngradeNotAllowed
+            | Self::UnsupportedPath
             | Self::NoSpareMember
             | Self::MembersDoNotMatch
             | Self::VersionMismatch

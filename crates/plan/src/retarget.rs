@@ -12,19 +12,20 @@ use crate::{
     reason::Reason,
     record::Record,
     rollout::{begin, halt, wait_or_halt, write_template},
+    version::Version,
     want::{Target, Want},
-    workload::View,
+    workload::{Pod, View},
 };
 
 /// The same image under another version is no new target: a person corrected what the image contains.
-pub(crate) fn correct_version(want: &Want, record: &mut Record) -> Result<(), Hold> {
+pub(crate) fn correct_version(want: &Want, view: &View, record: &mut Record) -> Result<(), Hold> {
     if record.reverting || want.target.image != record.target.image || want.target.version == record.target.version {
         return Ok(());
     }
     if record.from == record.target {
         record.from = want.target.clone();
     }
-    going_back(want, &want.target, &record.from)?;
+    passable(want, view, &want.target, &record.from.version)?;
     record.target = want.target.clone();
     Ok(())
 }
@@ -56,6 +57,9 @@ pub(crate) fn revert(want: &Want, view: &View, record: &mut Record, partition: u
             format!("a member of version {led} has led, so going back to {} is a downgrade", record.from.version);
         return halt(Hold::new(Reason::DowngradeNotAllowed, message));
     }
+    if let Err(hold) = way_back(want, view, record) {
+        return halt(hold);
+    }
     std::mem::swap(&mut record.from, &mut record.target);
     record.reverting = true;
     record.template_seen = false;
@@ -86,7 +90,7 @@ pub(crate) fn retarget(
     now: Timestamp,
 ) -> Decision {
     let Some(record) = slot.take() else { return Decision::Done };
-    if let Err(hold) = going_back(want, &want.target, &record.from) {
+    if let Err(hold) = passable(want, view, &want.target, &record.from.version) {
         *slot = Some(record);
         return halt(hold);
     }
@@ -96,9 +100,31 @@ pub(crate) fn retarget(
     begin(next, slot)
 }
 
-pub(crate) fn going_back(want: &Want, to: &Target, from: &Target) -> Result<(), Hold> {
-    if to.version >= from.version || want.allow_downgrade || bug::active(Bug::DowngradeUnnoticed) {
+/// Whether the system supports the way from what runs to the target, and nobody needs to allow it first (H15, H20).
+pub(crate) fn passable(want: &Want, view: &View, to: &Target, from: &Version) -> Result<(), Hold> {
+    if to.version < *from && !want.allow_downgrade && !bug::active(Bug::DowngradeUnnoticed) {
+        return Err(Hold::new(Reason::DowngradeNotAllowed, format!("{from} runs, and {} is older", to.version)));
+    }
+    path(want, view, from, &to.version)
+}
+
+fn path(want: &Want, view: &View, from: &Version, to: &Version) -> Result<(), Hold> {
+    if bug::active(Bug::PathNotChecked) {
         return Ok(());
     }
-    Err(Hold::new(Reason::DowngradeNotAllowed, format!("{} runs, and {} is older", from.version, to.version)))
+    want.path.check(from, to, view.quorum.downgrade.as_ref()).map_err(|why| Hold::new(Reason::UnsupportedPath, why))
+}
+
+/// A system that does not go back as a whole still can while a member that has not left stays where it is: the others go back to it.
+fn way_back(want: &Want, view: &View, record: &Record) -> Result<(), Hold> {
+    let back = &record.from.version;
+    let way = path(want, view, &record.target.version, back);
+    let stays = |pod: &Pod| {
+        let version = view.quorum.member(&pod.name).and_then(|member| member.version.known());
+        pod.is_up() && version.is_some_and(|version| version.minor() == back.minor())
+    };
+    if way.is_ok() || view.pods.iter().any(stays) {
+        return Ok(());
+    }
+    way.map_err(|hold| Hold { message: format!("no member runs {back} any more, and {}", hold.message), ..hold })
 }

@@ -19,7 +19,7 @@ use crate::{
     handover, permit,
     reason::Reason,
     record::Record,
-    retarget::{anything_replaced, correct_version, going_back, is_revert, retarget, revert},
+    retarget::{anything_replaced, correct_version, is_revert, passable, retarget, revert},
     stage::StageKind,
     want::{Target, Want},
     workload::{Evictions, Pod, Strategy, View},
@@ -120,8 +120,8 @@ fn at_rest(want: &Want, view: &View, record: &mut Option<Record>, partition: u32
     if !view.is_uniform() {
         return adopt_half_done(want, view, record, partition, now);
     }
-    let newest = match versions(view) {
-        Ok(versions) => versions.into_iter().max(),
+    let versions = match versions(view) {
+        Ok(versions) => versions,
         Err(hold) => return wait(hold, SOON),
     };
     if view.workload.image == want.target.image {
@@ -132,11 +132,11 @@ fn at_rest(want: &Want, view: &View, record: &mut Option<Record>, partition: u32
             Some(lacking) => wait_or_halt(lacking.hold),
         };
     }
-    let from =
-        Target { version: newest.unwrap_or_else(|| want.target.version.clone()), image: view.workload.image.clone() };
-    if let Err(hold) = going_back(want, &want.target, &from) {
+    if let Err(hold) = versions.iter().try_for_each(|runs| passable(want, view, &want.target, runs)) {
         return halt(hold);
     }
+    let newest = versions.into_iter().max().unwrap_or_else(|| want.target.version.clone());
+    let from = Target { version: newest, image: view.workload.image.clone() };
     if let Err(hold) = gate::leader_known(view).and_then(|()| gate::spare_member(want, view)) {
         return wait_or_halt(hold);
     }
@@ -190,7 +190,7 @@ fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32
     if is_revert(want, record) {
         return revert(want, view, record, partition);
     }
-    if let Err(hold) = correct_version(want, record) {
+    if let Err(hold) = correct_version(want, view, record) {
         return halt(hold);
     }
     if want.target != record.target

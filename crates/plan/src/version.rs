@@ -33,6 +33,18 @@ impl FromStr for Version {
     }
 }
 
+impl Version {
+    /// Its minor release, like 3.6.
+    pub fn minor(&self) -> (u64, u64) {
+        (self.0.major, self.0.minor)
+    }
+
+    /// This release or a later one.
+    pub fn is_at_least(&self, (major, minor, patch): (u64, u64, u64)) -> bool {
+        self.0 >= semver::Version::new(major, minor, patch)
+    }
+}
+
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use crate::version::Version;
+use crate::{path::Path, version::Version};
 
 /// A version and the image that brings it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +48,8 @@ impl Default for Deadlines {
 pub struct Want {
     /// Where to go.
     pub target: Target,
+    /// Which ways the system supports (H20).
+    pub path: Path,
     /// Nothing new is begun, and a permit that stands is taken back (H43).
     pub paused: bool,
     /// Going to an older version is all right (H15).

@@ -14,6 +14,24 @@ use crate::transport::{ANSWER_LIMIT, Fault, Peer, Transport};
 /// How much of a pod's own text is repeated in a message.
 const TEXT_LIMIT: usize = 200;
 
+/// How long each call may take. Deadlines of steps are the planner's; these only keep one silent pod from holding up a
+/// pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For reading what a pod knows itself.
+    pub read: Duration,
+    /// For health, in which the pod waits for others: PD up to 3 s for every silent one, etcd up to 7 s for a majority.
+    pub health: Duration,
+    /// For a verb; past the 5 s that PD gives a transfer. etcd itself never gives up.
+    pub verb: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { read: Duration::from_secs(3), health: Duration::from_secs(8), verb: Duration::from_secs(10) }
+    }
+}
+
 /// Who was asked what: the part of every message that tells a person where to look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
@@ -53,7 +71,22 @@ impl Reply {
         if self.status.is_success() {
             return Ok(self);
         }
-        Err(self.asked.failed(Failure::Status { code: self.status.as_u16(), text: told(&self.body) }))
+        Err(self.refused())
+    }
+
+    /// The refusal that this answer is.
+    fn refused(&self) -> CallError {
+        let (code, text) = (self.status.as_u16(), told(&self.body));
+        let denied = matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        self.asked.failed(if denied { Failure::Denied { code, text } } else { Failure::Status { code, text } })
+    }
+
+    /// Reads the body as JSON where the application answers in JSON with this status too; every other status is an error.
+    pub fn json_also<T: DeserializeOwned>(self, also: StatusCode) -> Result<T, CallError> {
+        if self.status != also {
+            return self.json();
+        }
+        serde_json::from_slice(&self.body).map_err(|_| self.refused())
     }
 
     /// Reads the body of a success as JSON.
@@ -121,6 +154,13 @@ pub enum Failure {
         /// What the application said about it, cut.
         text: String,
     },
+    /// The application wants to know who is asking, or does not let this caller.
+    Denied {
+        /// The HTTP status.
+        code: u16,
+        /// What the application said about it, cut.
+        text: String,
+    },
     /// The application answered something that is not what it is known to answer.
     Unreadable(String),
     /// The answer is longer than any that is known.
@@ -152,6 +192,8 @@ pub enum Class {
     Unreachable,
     /// Certificates or names don't match. A person has to look.
     Untrusted,
+    /// The application wants credentials, or others. A person has to look.
+    Denied,
     /// The application itself said no.
     Refused,
     /// The application speaks in a way that this version does not know.
@@ -159,6 +201,17 @@ pub enum Class {
 }
 
 impl CallError {
+    /// The same refusal, once its words say that it is about credentials: not every application has a status for that.
+    #[must_use]
+    pub fn denied_if(mut self, about_credentials: impl FnOnce(&str) -> bool) -> Self {
+        if let Failure::Status { code, text } = &self.failure
+            && about_credentials(text)
+        {
+            self.failure = Failure::Denied { code: *code, text: text.clone() };
+        }
+        self
+    }
+
     /// The pod that was asked.
     pub fn pod(&self) -> &str {
         self.asked.pod()
@@ -174,6 +227,7 @@ impl CallError {
         match &self.failure {
             Failure::Refused | Failure::TimedOut | Failure::Broken(_) => Class::Unreachable,
             Failure::Tls(_) => Class::Untrusted,
+            Failure::Denied { .. } => Class::Denied,
             Failure::Status { .. } => Class::Refused,
             Failure::Unreadable(_) | Failure::TooLarge => Class::Garbled,
         }
@@ -191,6 +245,9 @@ impl CallError {
             }
             Failure::Broken(_) => {
                 "check the pod's log for a restart, and whether the application speaks TLS on this port"
+            }
+            Failure::Denied { .. } => {
+                "the application asks for credentials, which Windlass does not have: let it in by its client certificate"
             }
             Failure::Status { .. } => "see the application's log for the reason it gave",
             Failure::Unreadable(_) | Failure::TooLarge => {
@@ -210,6 +267,12 @@ impl fmt::Display for CallError {
             Failure::Broken(text) => write!(f, "the connection to {pod} broke during {method} {path}: {text}"),
             Failure::Status { code, text } if text.is_empty() => write!(f, "{pod} answered {code} to {method} {path}"),
             Failure::Status { code, text } => write!(f, "{pod} answered {code} to {method} {path}: {text}"),
+            Failure::Denied { code, text } if text.is_empty() => {
+                write!(f, "{pod} asks for credentials: {code} to {method} {path}")
+            }
+            Failure::Denied { code, text } => {
+                write!(f, "{pod} asks for credentials: {code} to {method} {path}: {text}")
+            }
             Failure::Unreadable(text) => {
                 write!(f, "{pod} answered {method} {path} with something unreadable: {text}")
             }

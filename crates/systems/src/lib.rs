@@ -8,10 +8,12 @@
 //! a time-out and a readable error on every request. One module per system speaks that system's language.
 
 pub mod call;
+pub mod etcd;
+mod gateway;
 pub mod network;
 pub mod pd;
 pub mod transport;
 
-pub use call::{CallError, Class, Failure};
+pub use call::{CallError, Class, Failure, Timeouts};
 pub use network::{Identity, Network, NetworkError};
-pub use transport::{Fault, Peer, Transport};
+pub use transport::{Fault, Peer, Streamed, Transport};

@@ -11,8 +11,9 @@ use std::{error::Error, io, net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
 use futures::{
-    FutureExt,
+    FutureExt, StreamExt,
     future::{BoxFuture, Either, select},
+    stream,
 };
 use http::{HeaderValue, Request, Response, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -29,7 +30,7 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use crate::transport::{ANSWER_LIMIT, Fault, Peer, Transport};
+use crate::transport::{ANSWER_LIMIT, Fault, Peer, Streamed, Transport};
 
 /// What the operator shows to an application that asks who is calling. It has no `Debug`: the key must not reach a log.
 #[derive(Clone, Copy)]
@@ -130,25 +131,43 @@ fn pem_problem(error: &pem::Error) -> String {
 
 impl Transport for Network {
     fn send(&self, peer: &Peer, request: Request<Bytes>) -> BoxFuture<'static, io::Result<Response<Bytes>>> {
-        let connector = self.tls.clone();
-        let peer = peer.clone();
+        let (connector, peer) = (self.tls.clone(), peer.clone());
         async move {
             let request = addressed(&peer, request)?;
-            let socket = TcpStream::connect(SocketAddr::new(peer.address, peer.port)).await?;
-            socket.set_nodelay(true)?;
-            if !peer.tls {
-                return exchange(socket, request).await;
-            }
-            let Some(connector) = connector else {
-                return Err(Fault::Untrusted("the pod uses TLS and no CA bundle was given".to_owned()).into());
-            };
-            let name = ServerName::try_from(peer.server_name)
-                .map_err(|_| Fault::Untrusted("the name to verify is not a DNS name".to_owned()))?;
-            let secured = connector.connect(name, socket).await.map_err(|error| explained(&error))?;
-            exchange(secured, request).await
+            exchange(connect(connector, peer).await?, request).await
         }
         .boxed()
     }
+
+    fn stream(&self, peer: &Peer, request: Request<Bytes>) -> BoxFuture<'static, io::Result<Response<Streamed>>> {
+        let (connector, peer) = (self.tls.clone(), peer.clone());
+        async move {
+            let request = addressed(&peer, request)?;
+            exchange_in_pieces(connect(connector, peer).await?, request).await
+        }
+        .boxed()
+    }
+}
+
+/// A connection of any kind.
+trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+
+/// Connects to the pod, with TLS where it uses that.
+async fn connect(connector: Option<TlsConnector>, peer: Peer) -> io::Result<Box<dyn Wire>> {
+    let socket = TcpStream::connect(SocketAddr::new(peer.address, peer.port)).await?;
+    socket.set_nodelay(true)?;
+    if !peer.tls {
+        return Ok(Box::new(socket));
+    }
+    let Some(connector) = connector else {
+        return Err(Fault::Untrusted("the pod uses TLS and no CA bundle was given".to_owned()).into());
+    };
+    let name = ServerName::try_from(peer.server_name)
+        .map_err(|_| Fault::Untrusted("the name to verify is not a DNS name".to_owned()))?;
+    let secured = connector.connect(name, socket).await.map_err(|error| explained(&error))?;
+    Ok(Box::new(secured))
 }
 
 /// Adds what HTTP/1.1 needs to know about the other side.
@@ -165,10 +184,7 @@ fn addressed(peer: &Peer, request: Request<Bytes>) -> io::Result<Request<Full<By
     Ok(request)
 }
 
-async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> io::Result<Response<Bytes>>
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
+async fn exchange(stream: Box<dyn Wire>, request: Request<Full<Bytes>>) -> io::Result<Response<Bytes>> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| explained(&error))?;
     let talk = async move {
         let response = sender.send_request(request).await.map_err(|error| explained(&error))?;
@@ -182,6 +198,34 @@ where
         Either::Left((answer, _connection)) => answer,
         Either::Right((_closed, talk)) => talk.await,
     }
+}
+
+/// The same for an answer in pieces: the connection lives in the stream of its pieces, so that dropping it closes the socket.
+async fn exchange_in_pieces(stream: Box<dyn Wire>, request: Request<Full<Bytes>>) -> io::Result<Response<Streamed>> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| explained(&error))?;
+    let mut connection = Box::pin(connection);
+    let response = match select(std::pin::pin!(sender.send_request(request)), connection.as_mut()).await {
+        Either::Left((response, _connection)) => response,
+        Either::Right((_closed, response)) => response.await,
+    };
+    let (head, body) = response.map_err(|error| explained(&error))?.into_parts();
+    let pieces = stream::unfold((body, Some(connection)), async |(mut body, mut connection)| {
+        let next = match connection.as_mut() {
+            None => body.frame().await,
+            Some(alive) => match select(std::pin::pin!(body.frame()), alive.as_mut()).await {
+                Either::Left((next, _connection)) => next,
+                Either::Right((_closed, next)) => {
+                    // What was read before it closed is still there.
+                    let next = next.await;
+                    connection = None;
+                    next
+                }
+            },
+        };
+        let piece = next?.map_err(|error| explained(&error));
+        Some((piece.map(|frame| frame.into_data().unwrap_or_default()), (body, connection)))
+    });
+    Ok(Response::from_parts(head, pieces.boxed()))
 }
 
 /// Finds the error that matters in a chain: libraries wrap one another, and the outermost only says that something

@@ -26,36 +26,20 @@
 
 mod wire;
 
-use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use bytes::Bytes;
 use futures::future::join_all;
-use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 
+pub use crate::call::Timeouts;
 use crate::{
     call::{CallError, Reply, call},
+    gateway,
     transport::{Peer, Transport},
 };
 
 const ALLOW_FOLLOWER: HeaderName = HeaderName::from_static("pd-allow-follower-handle");
-
-/// How long each call may take. Deadlines of steps are the planner's; these only keep one silent pod from holding up a
-/// pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
-    /// For reading what a pod knows itself.
-    pub read: Duration,
-    /// For health, in which the pod waits up to 3 s for every other one that is silent.
-    pub health: Duration,
-    /// For a verb; past the 5 s that the server gives a transfer.
-    pub verb: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self { read: Duration::from_secs(3), health: Duration::from_secs(8), verb: Duration::from_secs(10) }
-    }
-}
 
 /// What one pod answered, or why its answer is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,10 +138,8 @@ fn get(path: &'static str) -> Request<Bytes> {
 }
 
 fn raft_status() -> Request<Bytes> {
-    let mut request = get("/v3/maintenance/status");
-    *request.method_mut() = Method::POST;
-    request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    *request.body_mut() = Bytes::from_static(b"{}");
+    let mut request = gateway::post(gateway::STATUS, "{}");
+    request.headers_mut().insert(ALLOW_FOLLOWER, HeaderValue::from_static("true"));
     request
 }
 
@@ -172,7 +154,7 @@ fn readiness(reply: &Reply) -> Ready {
 fn raft_position(reply: Reply) -> Result<Option<RaftPosition>, CallError> {
     match reply.status() {
         StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => Ok(None),
-        _ => Ok(Some(reply.json::<wire::Status>()?.meaning())),
+        _ => Ok(Some(wire::raft_position(&reply.json::<gateway::Status>()?))),
     }
 }
 

@@ -7,7 +7,7 @@
 use std::{fmt, io, net::IpAddr};
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream, stream::BoxStream};
 use http::{Request, Response};
 
 /// The longest answer that is read. A list of members takes a few kilobytes; an answer past this is not one we
@@ -39,7 +39,18 @@ pub trait Transport: Send + Sync {
     /// Dropping the future gives the request up. Errors that an [`io::ErrorKind`] can't express are a [`Fault`] inside
     /// the [`io::Error`].
     fn send(&self, peer: &Peer, request: Request<Bytes>) -> BoxFuture<'static, io::Result<Response<Bytes>>>;
+
+    /// The same for an answer that may be long: it is brought back as it comes, and dropping it gives the rest up.
+    ///
+    /// Without anything better, the whole answer in one piece, with [`ANSWER_LIMIT`].
+    fn stream(&self, peer: &Peer, request: Request<Bytes>) -> BoxFuture<'static, io::Result<Response<Streamed>>> {
+        let answer = self.send(peer, request);
+        async move { Ok(answer.await?.map(|body| stream::once(async { Ok(body) }).boxed())) }.boxed()
+    }
 }
+
+/// An answer that comes in pieces.
+pub type Streamed = BoxStream<'static, io::Result<Bytes>>;
 
 /// What goes wrong on the way and has no [`io::ErrorKind`]; travels inside an [`io::Error`].
 #[derive(Clone, Debug, PartialEq, Eq)]

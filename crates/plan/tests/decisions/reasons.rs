@@ -10,7 +10,7 @@ use crate::support::name;
 
 /// Renaming one breaks people's alerts. A new one is added here.
 const NAMES: &str = "Paused InvalidSpec WorkloadNotFound ContainerNotFound NoReplicas WorkloadDeleting AlreadyManaged \
-    UnsupportedStrategy StrategyChanged TemplateChanged HalfUpgraded DowngradeNotAllowed NoSpareMember ControllerBehind \
+    UnsupportedStrategy StrategyChanged TemplateChanged HalfUpgraded DowngradeNotAllowed UnsupportedPath NoSpareMember ControllerBehind \
     MembersDoNotMatch MembersUnknown LeaderUnknown MemberUnhealthy QuorumAtRisk PodNotReady MemberBehind VersionMismatch BudgetTooLoose \
     LeaderPriority AwaitingHandOver NoHandOverTarget AwaitingReplacement AwaitingConclusion DeadlineExceeded StaleView \
     TakingOver";

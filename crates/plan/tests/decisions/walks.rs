@@ -66,11 +66,20 @@ fn what_is_done_stays_done(#[values(3, 4, 5, 7)] members: u32) {
 }
 
 #[rstest]
-#[case::the_first_victim_leads(2, &[(2, 0), (0, 2)])]
-#[case::a_middle_one_leads(1, &[(1, 2)])]
-#[case::the_last_victim_leads(0, &[(0, 2)])]
-fn leadership_goes_to_whoever_is_taken_down_last_or_never_again(#[case] leader: u32, #[case] moves: &[(u32, u32)]) {
-    let mut world = World::new(3, leader);
+#[case::of_three_the_last_victim_leads(3, 0, &[(0, 2)])]
+#[case::of_three_the_middle_one_leads(3, 1, &[(1, 2)])]
+#[case::of_three_the_first_victim_leads(3, 2, &[(2, 0), (0, 2)])]
+#[case::of_five_the_last_victim_leads(5, 0, &[(0, 4)])]
+#[case::of_five_the_fourth_victim_leads(5, 1, &[(1, 4)])]
+#[case::of_five_the_middle_one_leads(5, 2, &[(2, 4)])]
+#[case::of_five_the_second_victim_leads(5, 3, &[(3, 4)])]
+#[case::of_five_the_first_victim_leads(5, 4, &[(4, 0), (0, 4)])]
+fn leadership_moves_as_few_times_as_the_order_allows(
+    #[case] members: u32,
+    #[case] leader: u32,
+    #[case] moves: &[(u32, u32)],
+) {
+    let mut world = World::new(members, leader);
     assert_eq!(world.run(), Decision::Done);
     let expected: Vec<Step> =
         moves.iter().map(|(from, to)| Step::HandOver { from: name(*from), to: name(*to) }).collect();

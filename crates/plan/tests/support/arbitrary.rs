@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use proptest::{collection, option, prelude::*, sample};
 use windlass_plan::{
-    Fact, Member, MemberName, Pod, Quorum, Record, View, Want, Workload,
+    Fact, Member, MemberName, Pod, Quorum, Record, View, Want, Workload, path,
     stage::{Stage, StageKind},
     want::{Deadlines, Target},
     workload::{Evictions, Strategy as UpdateStrategy},
@@ -35,9 +35,18 @@ fn any_want() -> impl Strategy<Value = Want> {
     let deadlines = (seconds(), seconds(), seconds(), seconds())
         .prop_map(|(step_down, ready, health, sync)| Deadlines { step_down, ready, health, sync });
     let switches = (prop::bool::weighted(0.1), any::<bool>(), any::<bool>());
-    (any_target(), switches, deadlines, 0_u64..200).prop_map(|(target, (paused, back, down), deadlines, max_lag)| {
-        Want { target, paused, allow_downgrade: back, accept_downtime: down, deadlines, max_lag }
-    })
+    let path = prop_oneof![Just(path::PD), Just(path::ETCD)];
+    (any_target(), switches, deadlines, 0_u64..200, path).prop_map(
+        |(target, (paused, back, down), deadlines, max_lag, path)| Want {
+            target,
+            path,
+            paused,
+            allow_downgrade: back,
+            accept_downtime: down,
+            deadlines,
+            max_lag,
+        },
+    )
 }
 
 fn any_member() -> impl Strategy<Value = Member> {
@@ -45,6 +54,7 @@ fn any_member() -> impl Strategy<Value = Member> {
     (fact(prop::bool::weighted(0.8)), fact(text()), fact(position), prop_oneof![4 => Just(0), 1 => any::<i64>()])
         .prop_map(|(healthy, runs, position, priority)| Member {
             healthy,
+            trouble: None,
             version: match runs {
                 Fact::Known(runs) => Fact::Known(version(runs)),
                 Fact::Unknown(why) => Fact::Unknown(why),
@@ -119,12 +129,10 @@ fn any_view() -> impl Strategy<Value = View> {
                 trouble: None,
             });
             let pods = pods.collect();
-            let quorum = Quorum {
-                members: known_as(members, |members: BTreeMap<u32, Member>| {
-                    members.into_iter().map(|(index, member)| (named(index), member)).collect()
-                }),
-                leader: known_as(leader, named),
-            };
+            let members = known_as(members, |members: BTreeMap<u32, Member>| {
+                members.into_iter().map(|(index, member)| (named(index), member)).collect()
+            });
+            let quorum = Quorum::new(members, known_as(leader, named));
             View { workload, pods, quorum, evictions, record, resumed }
         })
 }

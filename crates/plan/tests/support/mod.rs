@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use windlass_plan::{
     Decision, Fact, Hold, Member, MemberName, Plan, Pod, Quorum, Reason, Record, Step, Version, View, Want, Workload,
-    rollout,
+    path, rollout,
     stage::{Stage, StageKind},
     want::{Deadlines, Target},
     workload::{Evictions, Revision, Strategy},
@@ -57,6 +57,7 @@ pub fn target(to: &str) -> Target {
 pub fn want(to: &str) -> Want {
     Want {
         target: target(to),
+        path: path::PD,
         paused: false,
         allow_downgrade: false,
         accept_downtime: false,
@@ -78,6 +79,7 @@ pub fn pod(index: u32, made_from: &str) -> Pod {
 pub fn member(runs: &str) -> Member {
     Member {
         healthy: Fact::Known(true),
+        trouble: None,
         version: Fact::Known(version(runs)),
         position: Fact::Known(Some(POSITION)),
         priority: 0,
@@ -98,10 +100,10 @@ pub fn rest(members: u32, leader: u32) -> View {
             update_revision: revision(OLD),
         },
         pods: (0..members).map(|index| pod(index, OLD)).collect(),
-        quorum: Quorum {
-            members: Fact::Known((0..members).map(|index| (name(index), member(OLD))).collect()),
-            leader: Fact::Known(name(leader)),
-        },
+        quorum: Quorum::new(
+            Fact::Known((0..members).map(|index| (name(index), member(OLD))).collect()),
+            Fact::Known(name(leader)),
+        ),
         evictions: Evictions::Open,
         record: None,
         resumed: false,

@@ -3,12 +3,12 @@
 //! Only what is used is declared. A field has a default only where the real server leaves it out; everything else that
 //! is missing or of the wrong kind makes the answer unreadable. These types must never leave the adapter.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
-use http::Uri;
-use serde::{Deserialize, Deserializer, de};
+use serde::Deserialize;
 
 use super::{PdMember, RaftPosition};
+use crate::gateway::{Status, host};
 
 /// `GET /pd/api/v1/members`.
 #[derive(Debug, Deserialize)]
@@ -75,13 +75,6 @@ impl Member {
     }
 }
 
-/// The host of a URL, without the brackets that an IPv6 address has there.
-fn host(url: &str) -> Option<String> {
-    let url: Uri = url.parse().ok()?;
-    let host = url.host()?;
-    Some(host.trim_start_matches('[').trim_end_matches(']').to_owned())
-}
-
 #[derive(Debug, Deserialize)]
 struct Leader {
     #[serde(default)]
@@ -113,51 +106,13 @@ pub(super) fn health_by_name(healths: Healths) -> BTreeMap<String, bool> {
     by_name
 }
 
-/// `POST /v3/maintenance/status` of the embedded etcd's JSON gateway, which leaves out what is zero or false.
-#[derive(Debug, Deserialize)]
-pub(super) struct Status {
-    header: Header,
-    #[serde(default, rename = "leader", deserialize_with = "wide")]
-    leader_id: u64,
-    /// A member that has committed nothing leaves this out. It is required all the same: where nothing is told, nothing
-    /// is known.
-    #[serde(rename = "raftIndex", deserialize_with = "wide")]
-    index: u64,
-    #[serde(rename = "raftAppliedIndex", deserialize_with = "wide")]
-    applied: u64,
-    #[serde(default, rename = "isLearner")]
-    is_learner: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct Header {
-    #[serde(deserialize_with = "wide")]
-    member_id: u64,
-}
-
-impl Status {
-    pub(super) fn meaning(self) -> RaftPosition {
-        RaftPosition {
-            applied: self.applied,
-            index: self.index,
-            leader_id: (self.leader_id != 0).then_some(self.leader_id),
-            member_id: self.header.member_id,
-            is_learner: self.is_learner,
-        }
-    }
-}
-
-/// Protobuf's JSON writes 64-bit numbers as strings, because many readers lose the last digits otherwise. Plain numbers
-/// are taken too.
-fn wide<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Wide<'a> {
-        Number(u64),
-        Text(#[serde(borrow)] Cow<'a, str>),
-    }
-    match Wide::deserialize(deserializer)? {
-        Wide::Number(number) => Ok(number),
-        Wide::Text(text) => text.parse().map_err(|_| de::Error::custom("a 64-bit number was expected")),
+/// `POST /v3/maintenance/status` of the embedded etcd's JSON gateway.
+pub(super) fn raft_position(status: &Status) -> RaftPosition {
+    RaftPosition {
+        applied: status.applied,
+        index: status.index,
+        leader_id: status.leader(),
+        member_id: status.header.member_id,
+        is_learner: status.is_learner,
     }
 }

@@ -1,5 +1,7 @@
 //! A transport that answers from a script, and the recordings to write the script with.
 
+#![allow(dead_code, reason = "each test file uses its own part")]
+
 use std::{
     collections::BTreeMap,
     future, io,
@@ -51,6 +53,7 @@ pub struct Asked {
     pub pod: String,
     pub method: Method,
     pub headers: HeaderMap,
+    pub body: Bytes,
 }
 
 #[derive(Default)]
@@ -91,6 +94,7 @@ impl Transport for Scripted {
             pod: peer.pod.clone(),
             method: request.method().clone(),
             headers: request.headers().clone(),
+            body: request.body().clone(),
         });
         answer.answer().boxed()
     }

@@ -1,0 +1,125 @@
+//! Ways between versions that a system does not support (H20), and members without a vote.
+
+use rstest::rstest;
+use windlass_plan::{Decision, Reason, Want, path, rollout};
+
+use crate::support::{
+    Answer::{self, Halt},
+    answer, decide, half_way, hold, image, member_mut, noon, rest, target, version, want,
+    world::World,
+};
+
+/// An etcd of three at this version, and a wish for that one.
+fn etcd(from: &str, to: &str) -> World {
+    let mut view = rest(3, 0);
+    view.workload.image = image(from);
+    for index in 0..3 {
+        member_mut(&mut view, index).version = windlass_plan::Fact::Known(version(from));
+    }
+    let mut world = World::from(view);
+    world.want = Want { target: target(to), path: path::ETCD, ..want(to) };
+    world
+}
+
+#[rstest]
+#[case::skipped("3.4.34", "3.6.16", Some("go to 3.5 before 3.6.16"))]
+#[case::before_the_doorstep("3.5.20", "3.6.16", Some("3.5.26 or later"))]
+#[case::one_minor("3.5.35", "3.6.16", None)]
+#[case::a_patch("3.5.20", "3.5.35", None)]
+fn a_way_that_does_not_exist_is_not_begun(#[case] from: &str, #[case] to: &str, #[case] refused: Option<&str>) {
+    let mut world = etcd(from, to);
+    let decision = world.pass();
+    match refused {
+        None => assert_eq!(answer(&decision), Answer::Act("TemplateWritten")),
+        Some(words) => {
+            assert_eq!(answer(&decision), Halt(Reason::UnsupportedPath));
+            assert!(hold(&decision).message.contains(words), "{}", hold(&decision).message);
+            assert_eq!(world.steps, []);
+        }
+    }
+}
+
+#[test]
+fn one_member_that_is_left_behind_counts() {
+    let mut world = etcd("3.5.35", "3.6.16");
+    member_mut(&mut world.view, 1).version = windlass_plan::Fact::Known(version("3.5.3"));
+    assert_eq!(answer(&world.run()), Halt(Reason::UnsupportedPath));
+}
+
+#[test]
+fn going_back_a_minor_release_takes_more_than_a_persons_leave() {
+    let mut world = etcd("3.6.16", "3.5.35");
+    assert_eq!(answer(&world.run()), Halt(Reason::DowngradeNotAllowed));
+    world.want.allow_downgrade = true;
+    assert_eq!(answer(&world.run()), Halt(Reason::UnsupportedPath));
+    world.view.quorum.downgrade = Some(version("3.5.0"));
+    assert_eq!(answer(&world.pass()), Answer::Act("TemplateWritten"));
+}
+
+#[test]
+fn a_new_target_before_anybody_is_replaced_is_asked_too() {
+    let mut world = etcd("3.5.35", "3.6.16");
+    let _ = world.run_until(|world| world.templates().len() == 1);
+    world.want.target = target("3.7.0");
+    assert_eq!(answer(&world.run()), Halt(Reason::UnsupportedPath));
+    assert_eq!(world.templates(), [image("3.6.16")]);
+}
+
+#[test]
+fn a_target_that_waits_its_turn_is_reached_from_where_it_then_is() {
+    let mut world = etcd("3.5.35", "3.6.16");
+    world.run_until_replaced(1);
+    world.want.target = target("3.7.0");
+    assert_eq!(world.run(), Decision::Done);
+    assert_eq!(world.templates(), [image("3.6.16"), image("3.7.0")]);
+    assert!(world.everybody_runs("3.7.0"));
+}
+
+#[rstest]
+fn a_revert_across_a_minor_release_works_while_a_member_stays(#[values(1, 2)] replaced: usize) {
+    let mut world = etcd("3.5.35", "3.6.16");
+    world.run_until_replaced(replaced);
+    world.want.target = target("3.5.35");
+    assert_eq!(world.run(), Decision::Done);
+    assert!(world.everybody_runs("3.5.35"));
+}
+
+#[rstest]
+fn a_revert_across_a_minor_release_is_refused_once_nobody_stays(#[values(true, false)] allowed: bool) {
+    let mut world = etcd("3.5.35", "3.6.16");
+    let _ = world.run_until(|world| world.deleted.len() == 3);
+    world.want = Want { target: target("3.5.35"), allow_downgrade: allowed, ..world.want };
+    world.steps.clear();
+    let decision = world.run();
+    let reason = if allowed { Reason::UnsupportedPath } else { Reason::DowngradeNotAllowed };
+    assert_eq!(answer(&decision), Halt(reason), "{decision:?}");
+    assert_eq!(world.templates(), Vec::<&str>::new());
+}
+
+#[test]
+fn a_revert_to_a_patch_release_needs_nobody_who_stays() {
+    let mut world = etcd("3.6.15", "3.6.16");
+    let _ = world.run_until(|world| world.deleted.len() == 3);
+    world.want = Want { target: target("3.6.15"), allow_downgrade: true, ..world.want };
+    assert_eq!(world.run(), Decision::Done);
+    assert!(world.everybody_runs("3.6.15"));
+}
+
+#[rstest]
+#[case::at_rest(rest(3, 0))]
+#[case::half_way(half_way(3, 0, 1))]
+fn a_learner_holds_and_is_named(#[case] mut view: windlass_plan::View) {
+    view.evictions = windlass_plan::workload::Evictions::Open;
+    view.quorum.learners = vec!["pd-9".into()];
+    let decision = decide(&want(crate::support::NEW), &view);
+    assert_eq!(answer(&decision), Halt(Reason::MembersDoNotMatch));
+    assert!(hold(&decision).message.contains("pd-9 is a learner"), "{decision:?}");
+}
+
+#[test]
+fn a_learner_takes_a_permit_back() {
+    let mut view = crate::support::permitted(3, 0, 1);
+    view.quorum.learners = vec!["pd-9".into()];
+    let decision = rollout::plan(&want(crate::support::NEW), &view, noon()).decision;
+    assert_eq!(answer(&decision), Answer::Act("PermitTakenBack"));
+}

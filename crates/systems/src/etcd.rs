@@ -1,0 +1,147 @@
+//! etcd: what each pod says of the cluster, handing leadership over, and a snapshot.
+//!
+//! Called by the operator once per pass, through the JSON gateway on the client port. It asks every pod itself. It must never merge
+//! the pods' answers into one view, choose a target for leadership, or take a 200 to a transfer as proof that leadership moved.
+//!
+//! Facts of the wire that this relies on, from the sources of 3.5.35 and 3.6.16 and from running processes of both:
+//!
+//! - `POST /v3/maintenance/status` is the member's own state, also without a quorum and also of a learner. `leader` is left out
+//!   while there is none. `errors` names that, too, and every alarm of the whole cluster. `version` is the process's; the version
+//!   of the cluster is the lowest of all, so that a mixed cluster is nothing unusual.
+//! - `POST /v3/cluster/member/list` with `linearizable: false` is what this member has applied; with `true` it needs a quorum and
+//!   answers 503 after 7 s without one. A member that was added and never started has no name and no client URLs. A learner
+//!   answers 503 (3.5) or 400 (3.6): it lists nobody.
+//! - `GET /health` is 503 while an alarm is active, there is no leader, or a read through the quorum fails, for which it takes up to
+//!   7 s (5 s and two election time-outs). A learner can be healthy. It needs no credentials.
+//! - `POST /v3/maintenance/transfer-leadership` is taken by the leader alone; everybody else answers 400, `etcdserver: not leader`.
+//!   An unknown target and a learner are a 400, the leader itself is a 200. With a target that does not answer, it waits as long as
+//!   the caller does; writes stand still for one election time-out meanwhile.
+//! - With authentication switched on, a call without a token is a 400 with the words "user name is empty", or a 401.
+
+pub mod snapshot;
+mod wire;
+
+use bytes::Bytes;
+use futures::future::join_all;
+use http::{Request, StatusCode, Uri};
+
+pub use crate::call::Timeouts;
+use crate::{
+    call::{CallError, Reply, call},
+    gateway,
+    transport::{Peer, Transport},
+};
+
+/// What one pod answered, or why its answer is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The pod that was asked.
+    pub pod: String,
+    /// All of it or none: where one of the reads failed, this is that failure.
+    pub said: Result<Said, CallError>,
+}
+
+/// The cluster as one pod sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// Its own state.
+    pub status: Status,
+    /// Whether it takes part in a working quorum.
+    pub health: Health,
+    /// Every member that this pod knows of, never empty; none from a learner, which lists nobody.
+    pub members: Option<Vec<EtcdMember>>,
+}
+
+/// A member's own state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Its id in Raft.
+    pub member_id: u64,
+    /// The version of the running process.
+    pub version: String,
+    /// The member that it follows; none while it knows of no leader.
+    pub leader_id: Option<u64>,
+    /// The last entry that it knows as committed.
+    pub index: u64,
+    /// The last entry that it has applied.
+    pub applied: u64,
+    /// Whether it is a learner and so has no vote.
+    pub is_learner: bool,
+    /// Alarms of the cluster, in etcd's words.
+    pub alarms: Vec<String>,
+    /// The version that the cluster was told to go back to, if it was.
+    pub downgrade: Option<String>,
+}
+
+/// Whether a pod takes part in a working quorum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// It says yes.
+    Yes,
+    /// It says no, and why.
+    No(String),
+}
+
+/// A member of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EtcdMember {
+    /// Its id in Raft.
+    pub id: u64,
+    /// Its name; empty for a member that was added and has never started. It counts in the quorum all the same.
+    pub name: String,
+    /// The hosts in its client and peer URLs.
+    pub hosts: Vec<String>,
+    /// Whether it is a learner and so has no vote.
+    pub is_learner: bool,
+}
+
+/// Asks every pod, all at once. One answer per peer, in the order given.
+pub async fn observe(transport: &dyn Transport, peers: &[Peer], timeouts: &Timeouts) -> Vec<Answer> {
+    join_all(
+        peers.iter().map(async |peer| Answer { pod: peer.pod.clone(), said: ask(transport, peer, timeouts).await }),
+    )
+    .await
+}
+
+async fn ask(transport: &dyn Transport, peer: &Peer, timeouts: &Timeouts) -> Result<Said, CallError> {
+    // All are awaited to the end, and the first failure in this order is told: the same answers give the same message.
+    let (status, members, health) = futures::join!(
+        call(transport, peer, gateway::post(gateway::STATUS, "{}"), timeouts.read),
+        call(transport, peer, gateway::post("/v3/cluster/member/list", r#"{"linearizable":false}"#), timeouts.read),
+        call(transport, peer, health_request(), timeouts.health),
+    );
+    let status = status?.read(wire::status).map_err(about_credentials)?;
+    let members = match members? {
+        reply if status.is_learner && !reply.status().is_success() => None,
+        reply => Some(reply.read(wire::members).map_err(about_credentials)?),
+    };
+    Ok(Said { status, health: health_of(health?)?, members })
+}
+
+fn health_request() -> Request<Bytes> {
+    let mut request = Request::new(Bytes::new());
+    *request.uri_mut() = Uri::from_static("/health");
+    request
+}
+
+fn health_of(reply: Reply) -> Result<Health, CallError> {
+    Ok(reply.json_also::<wire::Health>(StatusCode::SERVICE_UNAVAILABLE)?.meaning())
+}
+
+fn about_credentials(error: CallError) -> CallError {
+    error.denied_if(|text| text.contains("user name is empty") || text.contains("invalid auth token"))
+}
+
+/// Tells the leader to hand over to the member with the id `target`. `leader` is the pod that leads now.
+///
+/// Success means that this member saw it happen; read the others to believe it. After a time-out or a broken connection it may have
+/// happened as well. Sent twice, or too late, it does no harm to the quorum: whoever does not lead refuses it.
+pub async fn transfer_leader(
+    transport: &dyn Transport,
+    leader: &Peer,
+    target: u64,
+    timeouts: &Timeouts,
+) -> Result<(), CallError> {
+    let request = gateway::post("/v3/maintenance/transfer-leadership", format!(r#"{{"targetID":"{target}"}}"#));
+    call(transport, leader, request, timeouts.verb).await?.success().map(drop).map_err(about_credentials)
+}
