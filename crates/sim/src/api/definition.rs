@@ -11,6 +11,7 @@ use super::object;
 use super::resource::{Resource, Rules, ScalePaths, Version};
 use super::schema::Schema;
 use super::store::Store;
+use super::types::Type;
 use super::write::{Target, Writer};
 
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -157,12 +158,14 @@ fn version_of(version: &Value) -> Version {
         selector: object::at(scale, &["labelSelectorPath"]).and_then(Value::as_str).map(str::to_owned),
     });
     let selectable = object::at(version, &["selectableFields"]).and_then(Value::as_array);
+    let schema = object::at(version, &["schema", "openAPIV3Schema"]).map(Schema::compile);
     Version {
         name: object::text(version, &["name"]).to_owned(),
         served: object::at(version, &["served"]) == Some(&Value::Bool(true)),
         status: object::at(version, &["subresources", "status"]).is_some(),
         scale,
-        schema: object::at(version, &["schema", "openAPIV3Schema"]).map(Schema::compile),
+        merging: schema.as_ref().map_or_else(Type::deduced, |schema| schema.merging.clone()),
+        schema,
         selectable: selectable
             .into_iter()
             .flatten()

@@ -253,6 +253,18 @@ pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Box<Status> {
     failure(415, "UnsupportedMediaType", message, None)
 }
 
+/// The media type is none that any resource of this server takes.
+pub(crate) fn unsupported_media() -> Box<Status> {
+    let message = "415: Unsupported Media Type".to_owned();
+    failure(415, "UnsupportedMediaType", message, Some(details(Named { group: "", what: "" }, "")))
+}
+
+/// An apply would change what others manage.
+pub(crate) fn apply_conflict(message: String, causes: Vec<StatusCause>) -> Box<Status> {
+    let details = StatusDetails { causes, ..details(Named { group: "", what: "" }, "") };
+    failure(409, "Conflict", message, Some(details))
+}
+
 /// A failure that carries no machine-readable reason.
 pub(crate) fn unknown(code: u16, message: &str) -> Box<Status> {
     failure(code, "", message.to_owned(), None)

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::delete::{Options, check_preconditions};
 use super::error::{self, Answer, Named};
 use super::key::Key;
+use super::managed_fields::{self, Subresource, Writing};
 use super::object;
 use super::selector::Labels;
 use super::store::Store;
@@ -142,6 +143,12 @@ fn take_one(store: &mut Store, writer: Writer<'_>, target: &Target, budget: &Arc
         set_condition(map, condition);
     }
     if let Some(resource) = store.resource(BUDGETS).cloned() {
+        // The server does this as a client of its own.
+        if let Some(version) = resource.version(&resource.stored) {
+            let writing =
+                Writing::new(&resource, version, Subresource::Status, "kube-apiserver", store.clock.now());
+            managed_fields::update(&writing, Some(budget), &mut changed);
+        }
         store.put(writer.user, &resource, &Key::new(&target.namespace, &name), changed);
     }
     Ok(())

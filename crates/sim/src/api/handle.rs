@@ -12,7 +12,8 @@ use super::delete::{Deleted, Options};
 use super::discovery;
 use super::error::{self, Answer};
 use super::eviction;
-use super::patch::Patch;
+use super::managed_fields;
+use super::patch::Kind;
 use super::query::{Query, Route, Subresource};
 use super::read::Selection;
 use super::resource::Rules;
@@ -28,13 +29,28 @@ struct Call<'a> {
     method: &'a Method,
     query: Query,
     content_type: &'a str,
+    /// The name of a manager of fields that the request does not name.
+    agent: String,
     body: &'a Bytes,
     at: Option<u64>,
 }
 
 impl Call<'_> {
     fn writer(&self) -> Writer<'_> {
-        Writer { user: self.user, dry_run: self.query.dry_run, unknown_fields: self.query.unknown_fields }
+        let named = &self.query.field_manager;
+        Writer {
+            user: self.user,
+            manager: if named.is_empty() { &self.agent } else { named },
+            dry_run: self.query.dry_run,
+            unknown_fields: self.query.unknown_fields,
+        }
+    }
+
+    /// The body of a PATCH.
+    fn patch(&self, target: &Target) -> Answer<Update> {
+        let kind = Kind::of(&target.resource, self.content_type)?;
+        self.query.check_patch(kind)?;
+        kind.read(self.body, self.query.force == Some(true))
     }
 
     /// The body as JSON.
@@ -91,6 +107,11 @@ impl Api {
                     method: request.method(),
                     query,
                     content_type: &content_type,
+                    // Those in the same process send no User-Agent.
+                    agent: match request.headers().get(header::USER_AGENT) {
+                        Some(_) => managed_fields::name_of_agent(&header(header::USER_AGENT)),
+                        None => user.to_owned(),
+                    },
                     body: request.body(),
                     at,
                 };
@@ -121,16 +142,18 @@ impl Api {
                 if misplaced {
                     return Err(error::method_not_supported(target.resource.named(), "create"));
                 }
-                let written = store.create(call.writer(), target, call.object()?)?;
+                let object = call.object()?;
+                call.query.check_manager("CreateOptions")?;
+                let written = store.create(call.writer(), target, object)?;
                 Ok(wrote(target, &written))
             }
             ("PUT", false) => {
                 let update = Update::Replace(call.object()?);
+                call.query.check_manager("UpdateOptions")?;
                 Ok(wrote(target, &store.update(call.writer(), target, Part::Main, &update)?))
             }
             ("PATCH", false) => {
-                let update = Update::Patch(Patch::parse(&target.resource, call.content_type, call.body)?);
-                Ok(wrote(target, &store.update(call.writer(), target, Part::Main, &update)?))
+                Ok(wrote(target, &store.update(call.writer(), target, Part::Main, &call.patch(target)?)?))
             }
             ("DELETE", false) => delete(store, call, target),
             ("DELETE", true) => delete_collection(store, call, target),
@@ -153,7 +176,7 @@ fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subres
         return Ok(Reply::Done(page_not_found()));
     }
     let update = || match call.method.as_str() {
-        "PATCH" => Patch::parse(&target.resource, call.content_type, call.body).map(Update::Patch),
+        "PATCH" => call.patch(target),
         _ => call.object().map(Update::Replace),
     };
     match (part, call.method.as_str()) {

@@ -4,16 +4,16 @@
 //!   kube::Client ─▶ service ─┐
 //!   kubectl ──HTTP─▶ serve ──┼─▶ handle ─▶ query ─┬─▶ read, watch ──────────▶ store ─▶ journal
 //!   controllers ───▶ typed ──┴────────────────────┴─▶ write, delete, patch ─▶  ▲
-//!                                                        └ builtin, definition (schema) ┘
+//!                                                        ├ builtin, definition (schema) ┤
+//!                                                        └ managed_fields (fields, types) ┘
 //! ```
 //!
 //! Every request is answered at once under one lock, so requests have one order and one revision counter. Only watches
 //! outlive their request; they wake through channels, never by polling. Nothing here is random: uids and generated names
 //! come from a counter, and the time from the cluster's clock.
 //!
-//! Not here yet: strategic merge patches and server-side apply (both answer 415) and with it `managedFields`, tables,
-//! OpenAPI documents, conversion webhooks, admission plugins (no service account, tolerations or priority is injected into
-//! pods), and access control.
+//! Not here yet: tables, OpenAPI documents, conversion webhooks, admission plugins (no service account, tolerations or
+//! priority is injected into pods), and access control.
 
 mod builtin;
 mod definition;
@@ -22,8 +22,10 @@ mod discovery;
 mod error;
 mod events;
 mod eviction;
+mod fields;
 mod handle;
 mod key;
+mod managed_fields;
 mod metadata;
 mod object;
 mod patch;
@@ -37,6 +39,7 @@ mod serve;
 mod service;
 mod store;
 mod typed;
+mod types;
 mod watch;
 mod write;
 
@@ -46,11 +49,15 @@ use bytes::Bytes;
 use http::{Request, Response};
 use serde_json::json;
 
+pub use self::resource::{BuiltInKind, built_in_kinds};
 pub use self::service::{InProcess, ReplyBody};
 pub use self::typed::Object;
 pub use self::watch::WatchStream;
 
 use self::store::Store;
+
+/// How the values of built-in types are merged, as a table.
+pub const BUILT_IN_TYPES: &str = types::BUILT_IN;
 use crate::clock::Clock;
 use crate::journal::Journal;
 

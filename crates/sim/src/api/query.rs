@@ -2,6 +2,8 @@
 
 use super::delete::Propagation;
 use super::error::{self, Answer};
+use super::managed_fields::{LONGEST_NAME, is_printable};
+use super::patch;
 use super::write::UnknownFields;
 
 /// A part of an object with an address of its own.
@@ -119,6 +121,8 @@ pub(crate) struct Query {
     pub(crate) unknown_fields: UnknownFields,
     pub(crate) grace: Option<i64>,
     pub(crate) propagation: Option<Propagation>,
+    pub(crate) field_manager: String,
+    pub(crate) force: Option<bool>,
 }
 
 impl Query {
@@ -138,6 +142,8 @@ impl Query {
             unknown_fields: UnknownFields::Warn,
             grace: None,
             propagation: None,
+            field_manager: String::new(),
+            force: None,
         };
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -160,6 +166,8 @@ impl Query {
             "allowWatchBookmarks" => self.bookmarks = flag(),
             "sendInitialEvents" => self.initial_events = Some(flag()),
             "gracePeriodSeconds" => self.grace = Some(number()?),
+            "force" => self.force = Some(flag()),
+            "fieldManager" => self.field_manager = value,
             "labelSelector" => self.labels = value,
             "fieldSelector" => self.fields = value,
             "continue" => self.resume = value,
@@ -199,6 +207,48 @@ impl Query {
         }
         Ok(())
     }
+}
+
+impl Query {
+    /// Whether the manager's name is one.
+    pub(crate) fn check_manager(&self, options: &str) -> Answer<()> {
+        refuse(options, self.manager_errors())
+    }
+
+    /// What only a patch must fulfil: an apply has a manager, and nothing else is forced.
+    pub(crate) fn check_patch(&self, kind: patch::Kind) -> Answer<()> {
+        let mut errors = match (kind, self.force) {
+            (patch::Kind::Apply, _) if self.field_manager.is_empty() => {
+                vec![error::FieldError::required("fieldManager", "is required for apply patch")]
+            }
+            (patch::Kind::Apply, _) | (_, None) => Vec::new(),
+            (patch::Kind::Merge | patch::Kind::Json | patch::Kind::Strategic, Some(_)) => {
+                vec![error::FieldError::forbidden("force", "may not be specified for non-apply patch")]
+            }
+        };
+        errors.extend(self.manager_errors());
+        refuse("PatchOptions", errors)
+    }
+
+    fn manager_errors(&self) -> Vec<error::FieldError> {
+        let name = &self.field_manager;
+        let mut errors = Vec::new();
+        if name.len() > LONGEST_NAME {
+            errors.push(error::FieldError::too_long("fieldManager", 128));
+        }
+        for (place, character) in name.char_indices().filter(|(_, character)| !is_printable(*character)) {
+            let why = format!("invalid character U+{:04X} (at position {place})", u32::from(character));
+            errors.push(error::FieldError::invalid("fieldManager", name.as_str(), why));
+        }
+        errors
+    }
+}
+
+fn refuse(options: &str, errors: Vec<error::FieldError>) -> Answer<()> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(error::invalid(error::Named { group: "meta.k8s.io", what: options }, "", &errors))
 }
 
 fn unknown_match(value: &str) -> Box<kube::core::Status> {

@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::error::Named;
 use super::schema::Schema;
+use super::types::{self, TypeRef};
 
 /// Whose rules an object follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub(crate) struct Version {
     pub(crate) status: bool,
     pub(crate) scale: Option<ScalePaths>,
     pub(crate) schema: Option<Arc<Schema>>,
+    /// How objects are merged.
+    pub(crate) merging: TypeRef,
     /// Paths, with their leading dot, that a field selector may name.
     pub(crate) selectable: Vec<String>,
 }
@@ -89,7 +92,7 @@ impl Resource {
     }
 
     pub(crate) fn api_version(&self, version: &str) -> String {
-        if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
+        api_version(&self.group, version)
     }
 
     pub(crate) fn version(&self, name: &str) -> Option<&Version> {
@@ -154,6 +157,39 @@ impl Resource {
             format!("/registry/{place}/{namespace}/{name}")
         }
     }
+}
+
+fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+/// A kind that is built in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuiltInKind {
+    /// Empty for the core group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The kind.
+    pub kind: String,
+}
+
+impl BuiltInKind {
+    /// Group and version in one.
+    pub fn api_version(&self) -> String {
+        api_version(&self.group, &self.version)
+    }
+}
+
+/// The kinds that the embedded API knows without being told, that of an object's scale among them.
+pub fn built_in_kinds() -> Vec<BuiltInKind> {
+    let kind = |group: &str, version: &str, kind: &str| BuiltInKind {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+    };
+    let served = TABLE.iter().map(|row| kind(row.group, row.version, row.kind));
+    served.chain([kind("autoscaling", "v1", "Scale")]).collect()
 }
 
 /// A row of the table of built-in resources.
@@ -311,6 +347,7 @@ fn resource(row: &Row) -> Resource {
             status: row.status,
             scale,
             schema: None,
+            merging: types::of_kind(&api_version(row.group, row.version), row.kind),
             selectable: Vec::new(),
         }],
         stored: row.version.to_owned(),

@@ -4,10 +4,12 @@ use serde_json::{Map, Value, json};
 
 use super::definition;
 use super::error::{self, Answer};
+use super::managed_fields::{self, Writing};
 use super::object;
 use super::resource::Rules;
 use super::selector::text_of;
 use super::store::Store;
+use super::types;
 use super::write::{Part, Target, Update, Writer};
 
 /// The keys of a path like `.spec.replicas`.
@@ -43,11 +45,26 @@ pub(super) fn change(store: &mut Store, writer: Writer<'_>, target: &Target, upd
     let version = target.served()?;
     let paths = version.scale.clone().ok_or_else(|| target.not_found())?;
     let stored = store.get(&target.resource.storage, &target.key()).cloned().ok_or_else(|| target.not_found())?;
-    let before = of(target, &definition::view(&target.resource, version, &stored))?;
-    let scale = match update {
+    let object = definition::view(&target.resource, version, &stored);
+    let managed = object::meta(&object, "managedFields");
+    let mut before = of(target, &object)?;
+    let replicas_path = keys(&paths.spec);
+    let entries = managed_fields::to_scale(managed, &replicas_path);
+    object::put(object::meta_mut(&mut before), "managedFields", entries.as_ref());
+    let writing = Writing::of_scale(writer.manager, store.clock.now());
+    let mut scale = match update {
         Update::Replace(scale) => scale.clone(),
-        Update::Patch(patch) => patch.apply(&before)?,
+        Update::Patch(patch) => patch.apply(&types::of_kind(types::SCALE.0, types::SCALE.1), &before)?,
+        Update::Apply { config, force } => managed_fields::apply(&writing, Some(&before), config, *force)?,
+        Update::Scale { .. } => return Err(target.not_found()),
     };
+    match update {
+        Update::Replace(_) | Update::Patch(_) => managed_fields::update(&writing, Some(&before), &mut scale),
+        Update::Apply { .. } | Update::Scale { .. } => {}
+    }
+    let after = object::meta(&scale, "managedFields");
+    let api_version = target.resource.api_version(&target.version);
+    let managed_fields = managed_fields::to_parent(managed, after, &replicas_path, &api_version);
     let replicas = object::integer(&scale, &["spec", "replicas"]).unwrap_or(0);
     if replicas < 0 {
         let why = error::FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
@@ -63,7 +80,7 @@ pub(super) fn change(store: &mut Store, writer: Writer<'_>, target: &Target, upd
             object::set_meta(&mut patch, key, json!(given));
         }
     }
-    let update = Update::Patch(super::patch::Patch::Merge(patch));
+    let update = Update::Scale { patch, managed_fields };
     let written = store.update(writer, target, Part::Main, &update)?;
     of(target, &definition::view(&target.resource, version, &written.object))
 }

@@ -24,7 +24,7 @@ pub trait Object: kube::Resource<DynamicType = ()> + Serialize + DeserializeOwne
 impl<K: kube::Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone> Object for K {}
 
 fn writer(user: &str) -> Writer<'_> {
-    Writer { user, dry_run: false, unknown_fields: UnknownFields::Ignore }
+    Writer { user, manager: user, dry_run: false, unknown_fields: UnknownFields::Ignore }
 }
 
 fn id<K: Object>() -> String {

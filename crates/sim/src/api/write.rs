@@ -8,6 +8,7 @@ use super::builtin;
 use super::definition;
 use super::error::{self, Answer, FieldError};
 use super::key::Key;
+use super::managed_fields::{self, Subresource, Writing};
 use super::metadata;
 use super::object;
 use super::patch::Patch;
@@ -26,6 +27,8 @@ pub(crate) enum UnknownFields {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Writer<'a> {
     pub(crate) user: &'a str,
+    /// The name under which the fields that change are managed.
+    pub(crate) manager: &'a str,
     pub(crate) dry_run: bool,
     pub(crate) unknown_fields: UnknownFields,
 }
@@ -60,11 +63,33 @@ pub(crate) enum Part {
     Status,
 }
 
+impl Part {
+    fn subresource(self) -> Subresource {
+        match self {
+            Self::Main => Subresource::None,
+            Self::Status => Subresource::Status,
+        }
+    }
+}
+
 /// How an object is to change.
 #[derive(Debug)]
 pub(crate) enum Update {
     Replace(Value),
     Patch(Patch),
+    /// Server-side apply of a configuration.
+    Apply { config: Value, force: bool },
+    /// A change of the object's scale, with what it does to `managedFields`.
+    Scale { patch: Value, managed_fields: Option<Value> },
+}
+
+/// Where the `managedFields` of a new object come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Managed {
+    /// All there is belongs to the writer.
+    Writer,
+    /// They are in the object.
+    Given,
 }
 
 /// What a write came to.
@@ -79,11 +104,25 @@ pub(crate) struct Written {
 impl Store {
     /// Stores a new object.
     pub(crate) fn create(&mut self, writer: Writer<'_>, target: &Target, object: Value) -> Answer<Written> {
+        self.create_managed(writer, target, object, Managed::Writer)
+    }
+
+    fn create_managed(
+        &mut self,
+        writer: Writer<'_>,
+        target: &Target,
+        object: Value,
+        managed: Managed,
+    ) -> Answer<Written> {
         let resource = Arc::clone(&target.resource);
         let version = target.served()?;
         let mut object = object;
         check_envelope(target, &mut object)?;
         let warnings = decode(writer, &resource, version, &mut object)?;
+        if managed == Managed::Writer {
+            let writing = Writing::new(&resource, version, Subresource::None, writer.manager, self.clock.now());
+            managed_fields::update(&writing, None, &mut object);
+        }
         self.prepare_name(&mut object);
         let name = object::name(&object).to_owned();
         let key = Key::new(&target.namespace, &name);
@@ -129,6 +168,24 @@ impl Store {
         let object = self.put(writer.user, &resource, &key, object);
         definition::after_write(self, &resource, &object);
         Ok(Written { object, warnings, created: true })
+    }
+
+    /// Makes the object that somebody applies and that there isn't.
+    fn create_by_apply(&mut self, writer: Writer<'_>, target: &Target, config: &Value, force: bool) -> Answer<Written> {
+        let version = target.served()?;
+        let writing =
+            Writing::new(&target.resource, version, Subresource::None, writer.manager, self.clock.now());
+        let mut object = managed_fields::apply(&writing, None, config, force)?;
+        let uid = object::meta_text(&object, "uid");
+        if !uid.is_empty() {
+            let why = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            );
+            return Err(error::conflict(target.resource.named(), &target.name, &why));
+        }
+        check_name(target, &object)?;
+        object::meta_mut(&mut object).remove("resourceVersion");
+        self.create_managed(writer, target, object, Managed::Given)
     }
 
     fn prepare_name(&mut self, object: &mut Value) {
@@ -181,21 +238,37 @@ impl Store {
                     object::set_meta(&mut object, "name", Value::String(target.name.clone()));
                     self.create(writer, target, object)
                 }
-                Update::Replace(_) | Update::Patch(_) => Err(target.not_found()),
+                Update::Apply { config, force } if part == Part::Main => {
+                    self.create_by_apply(writer, target, config, *force)
+                }
+                Update::Replace(_) | Update::Patch(_) | Update::Apply { .. } | Update::Scale { .. } => {
+                    Err(target.not_found())
+                }
             };
         };
         let before = definition::view(&resource, version, &stored);
+        let writing = Writing::new(&resource, version, part.subresource(), writer.manager, self.clock.now());
         let mut object = match update {
             Update::Replace(object) => object.clone(),
-            Update::Patch(patch) => patch.apply(&before)?,
+            Update::Patch(patch) => patch.apply(&version.merging, &before)?,
+            Update::Apply { config, force } => managed_fields::apply(&writing, Some(&before), config, *force)?,
+            Update::Scale { patch, .. } => Patch::Merge(patch.clone()).apply(&version.merging, &before)?,
         };
         check_name(target, &object)?;
         check_envelope(target, &mut object)?;
         let warnings = decode(writer, &resource, version, &mut object)?;
-        check_preconditions(target, &object, &before)?;
+        match update {
+            Update::Replace(_) | Update::Patch(_) => managed_fields::update(&writing, Some(&before), &mut object),
+            Update::Apply { .. } => {}
+            Update::Scale { managed_fields, .. } => {
+                object::put(object::meta_mut(&mut object), "managedFields", managed_fields.as_ref());
+            }
+        }
+        check_preconditions(target, update, &object, &before)?;
 
         carry_over(&mut object, &before);
         builtin::prepare_update(&resource, version, part, &mut object, &before);
+        managed_fields::keep_times(&mut object, &before);
         let mut errors = metadata::validate(&resource, &object);
         errors.extend(metadata::validate_update(&object, &before));
         if part == Part::Main || resource.rules == Rules::Custom {
@@ -323,10 +396,16 @@ fn decode(writer: Writer<'_>, resource: &Resource, version: &Version, object: &m
     }
 }
 
-fn check_preconditions(target: &Target, object: &Value, before: &Value) -> Answer<()> {
+fn check_preconditions(target: &Target, update: &Update, object: &Value, before: &Value) -> Answer<()> {
     let resource = &target.resource;
     let (new, old) = (object::meta_text(object, "uid"), object::meta_text(before, "uid"));
-    if !new.is_empty() && new != old {
+    let differs = !new.is_empty() && new != old;
+    if differs && matches!(update, Update::Patch(_) | Update::Apply { .. }) {
+        // Only in an object that replaces another is it a condition. The server says it twice.
+        let why = FieldError::invalid("metadata.uid", new, "field is immutable");
+        return Err(error::invalid(resource.kind_named(), &target.name, &[why.clone(), why]));
+    }
+    if differs {
         let key = resource.registry_key(&target.namespace, &target.name);
         let why = format!(
             "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \

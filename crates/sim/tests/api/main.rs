@@ -8,5 +8,6 @@ mod eviction;
 mod http;
 mod objects;
 mod reading;
+mod recorded;
 mod support;
 mod watching;

@@ -275,7 +275,7 @@ async fn bad_names_and_bodies_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn strategic_merge_and_apply_are_not_offered_yet() {
+async fn custom_resources_take_no_strategic_merge_patch() {
     let api = api_with_widgets();
     post(&api, WIDGETS, &widget("a", &json!({"size": 1})));
     let media = "application/strategic-merge-patch+json";

@@ -33,8 +33,12 @@ impl Answer {
 }
 
 pub fn send(api: &Api, method: Method, path: &str, content_type: &str, body: &Value) -> Answer {
-    let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
-    let request = Request::builder().method(method).uri(path).header("content-type", content_type).body(bytes).unwrap();
+    send_text(api, method, path, content_type, if body.is_null() { String::new() } else { body.to_string() })
+}
+
+pub fn send_text(api: &Api, method: Method, path: &str, content_type: &str, body: String) -> Answer {
+    let request = Request::builder().method(method).uri(path).header("content-type", content_type);
+    let request = request.body(Bytes::from(body)).unwrap();
     match api.handle("tester", request, None) {
         Reply::Done(response) => {
             let warnings = response.headers().get_all("warning").iter();

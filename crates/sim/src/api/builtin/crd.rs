@@ -1,9 +1,12 @@
 //! CustomResourceDefinitions.
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::super::error::FieldError;
+use super::super::managed_fields::{self, Subresource, Writing};
 use super::super::object;
+use super::super::resource::{Resource, Version};
 use super::super::schema::Schema;
 
 pub(super) fn default(definition: &mut Map<String, Value>) {
@@ -35,6 +38,17 @@ pub(super) fn set_status(definition: &mut Value, since: &Value) {
     object::default(status, "conditions", conditions);
     status.insert("acceptedNames".to_owned(), names);
     status.insert("storedVersions".to_owned(), json!(stored));
+}
+
+/// The server manages what it found out, as in the write of its own that it would make. The stored versions are no finding.
+pub(super) fn own_status(resource: &Resource, version: &Version, now: Timestamp, definition: &mut Value) {
+    let mut before = definition.clone();
+    let status = object::child(object::as_map(&mut before), "status");
+    status.retain(|key, _| key == "storedVersions");
+    // Known only from here on, but for this write it is the same definition.
+    object::default(object::meta_mut(&mut before), "uid", json!("-"));
+    let writing = Writing::new(resource, version, Subresource::Status, "kube-apiserver", now);
+    managed_fields::update(&writing, Some(&before), definition);
 }
 
 pub(super) fn validate(definition: &Value, before: Option<&Value>) -> Vec<FieldError> {

@@ -99,8 +99,8 @@ fn default(resource: &Resource, object: &mut Value) {
             pod_template::default_template(spec);
         }
         Rules::CustomResourceDefinition => crd::default(map),
-        Rules::Namespace
-        | Rules::Node
+        Rules::Namespace => namespace::default(map),
+        Rules::Node
         | Rules::Endpoints
         | Rules::ConfigMap
         | Rules::ServiceAccount
@@ -150,7 +150,9 @@ pub(crate) fn prepare_create(store: &mut Store, resource: &Resource, version: &V
         Rules::CustomResourceDefinition => {
             object::set_meta(object, "generation", first_generation);
             object::as_map(object).remove("status");
-            crd::set_status(object, &object::seconds(store.clock.now()));
+            let now = store.clock.now();
+            crd::set_status(object, &object::seconds(now));
+            crd::own_status(resource, version, now, object);
         }
         Rules::Node
         | Rules::Endpoints

@@ -2,17 +2,29 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::error::Answer;
+use super::super::managed_fields::{self, Subresource, Writing};
 use super::super::object;
 use super::super::store::Store;
 use super::super::write::{Target, Writer};
 
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// The label is a default and so the writer's own, unlike what a new namespace begins with.
+pub(super) fn default(namespace: &mut Map<String, Value>) {
+    let meta = object::child(namespace, "metadata");
+    let name = meta.get("name").and_then(Value::as_str).unwrap_or("").to_owned();
+    if !name.is_empty() {
+        object::child(meta, "labels").insert(NAME_LABEL.to_owned(), json!(name));
+    }
+}
+
 pub(super) fn prepare_create(namespace: &mut Value) {
     let name = object::name(namespace).to_owned();
     let labels = object::child(object::meta_mut(namespace), "labels");
-    labels.insert("kubernetes.io/metadata.name".to_owned(), json!(name));
+    labels.insert(NAME_LABEL.to_owned(), json!(name));
     namespace["spec"] = json!({"finalizers": ["kubernetes"]});
     namespace["status"] = json!({"phase": "Active"});
 }
@@ -35,6 +47,10 @@ impl Store {
         } else {
             after["spec"] = json!({"finalizers": finalizers});
         }
+        let version = target.served()?;
+        let writing =
+            Writing::new(&target.resource, version, Subresource::Finalize, writer.manager, self.clock.now());
+        managed_fields::update(&writing, Some(&before), &mut after);
         if writer.dry_run {
             return Ok(Arc::new(after));
         }

@@ -12,11 +12,14 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::error::FieldError;
+use super::types::{self, TypeRef};
 
 /// A compiled schema.
 #[derive(Debug)]
 pub(crate) struct Schema {
     root: Node,
+    /// How objects are merged.
+    pub(crate) merging: TypeRef,
     rules: kube_cel::CompiledSchema,
     /// Most schemas have rules only in some places, and many have none: then the evaluator need not walk the object.
     has_rules: bool,
@@ -92,6 +95,7 @@ impl Schema {
         let made = compiled.entry(schema.to_string()).or_insert_with(|| {
             Arc::new(Self {
                 root: node(schema),
+                merging: types::of_schema(schema),
                 rules: kube_cel::compile_schema(schema),
                 has_rules: contains_rules(schema),
                 faults: cel::definition_errors(schema),
