@@ -43,6 +43,8 @@ enum Command {
 
 #[derive(Subcommand)]
 enum ClusterCommand {
+    /// Build everything that the tests run, and start nothing
+    Build,
     /// Build what it needs, start it, and print where its kubeconfig is
     Up(Shape),
     /// Stop it and leave nothing behind
@@ -76,8 +78,12 @@ async fn main() -> ExitCode {
     match run(Arguments::parse().command).await {
         Ok(code) => code,
         Err(error) => {
+            if let Some(missing) = error.downcast_ref::<Missing>() {
+                println!("{missing}");
+                return ExitCode::from(SKIPPED);
+            }
             eprintln!("error: {error:#}");
-            if error.downcast_ref::<Missing>().is_some() { ExitCode::from(SKIPPED) } else { ExitCode::FAILURE }
+            ExitCode::FAILURE
         }
     }
 }
@@ -100,6 +106,10 @@ async fn run(command: Command) -> Result<ExitCode> {
 
 async fn run_cluster(command: ClusterCommand) -> Result<ExitCode> {
     match command {
+        ClusterCommand::Build => {
+            let count = cluster::build_all()?;
+            println!("tools: {count} folders of programs built");
+        }
         ClusterCommand::Up(shape) => {
             let options = cluster::Options {
                 name: shape.name,

@@ -96,6 +96,15 @@ pub fn find(name: &str) -> Result<Cluster> {
     }
 }
 
+/// Builds every tool, whether or not a cluster needs it; how many there are.
+pub fn build_all() -> Result<usize> {
+    missing::check(false)?;
+    for tool in Tool::ALL {
+        tools::build(tool)?;
+    }
+    Ok(Tool::ALL.len())
+}
+
 fn build_tools(options: &Options) -> Result<()> {
     tools::build(Tool::Kubernetes)?;
     tools::build(Tool::EtcdNew)?;

@@ -30,6 +30,9 @@ pub enum Tool {
 }
 
 impl Tool {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Kubernetes, Self::EtcdOld, Self::EtcdNew, Self::Kwok, Self::Dns];
+
     fn folder(self) -> &'static str {
         match self {
             Self::Kubernetes => "kubernetes",
