@@ -1,1 +1,3 @@
 //! The embedded cluster held to the real one: the same scripts on both, and the answers compared.
+
+pub mod statefulset;
