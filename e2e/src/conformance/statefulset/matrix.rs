@@ -77,7 +77,10 @@ fn plots() -> Vec<(&'static str, Vec<Step>)> {
             vec![image("v2"), delete(2), Settle, partition(3), Settle, delete(0), Settle, partition(0), Settle],
         ),
         ("told-to-wait", vec![image("v2"), Few(2), on_delete(), Settle, delete(0), Settle, partition(1), Settle]),
-        ("lowered", vec![partition(3), image("v2"), Settle, partition(2), Settle, partition(1), Settle, partition(0), Settle]),
+        (
+            "lowered",
+            vec![partition(3), image("v2"), Settle, partition(2), Settle, partition(1), Settle, partition(0), Settle],
+        ),
         ("raised-half-way", vec![partition(0), image("v2"), Few(2), partition(3), Settle, delete(2), Settle]),
         ("taken-back", vec![partition(3), image("v2"), partition(2), partition(3), Settle, delete(1), Settle]),
         (
@@ -85,7 +88,10 @@ fn plots() -> Vec<(&'static str, Vec<Step>)> {
             vec![image("v2"), Few(1), release(0, Crash), Settle, image("v3"), Settle, release(0, Ready), Settle],
         ),
         ("failed", vec![release(1, Fail), Settle, image("v2"), Few(1), release(0, Fail), Settle]),
-        ("slow-start", vec![image("v2"), delete(2), release(2, Transition::Gone), release(2, Run), release(2, Ready), Settle]),
+        (
+            "slow-start",
+            vec![image("v2"), delete(2), release(2, Transition::Gone), release(2, Run), release(2, Ready), Settle],
+        ),
     ]
 }
 
@@ -129,7 +135,8 @@ fn limits() -> Vec<Scenario> {
         let mut set = set();
         set["spec"]["replicas"] = json!(2);
         set["spec"]["revisionHistoryLimit"] = json!(limit);
-        let plot = [image("v2"), Settle, image("v3"), Settle, image("v4"), Few(2), image("v2"), Settle, image("v1"), Settle];
+        let plot =
+            [image("v2"), Settle, image("v3"), Settle, image("v4"), Few(2), image("v2"), Settle, image("v1"), Settle];
         scenarios.push(started(format!("history/{limit}"), set.clone(), plot));
         let shrunk = patch(json!({"spec": {"revisionHistoryLimit": 0}}));
         set["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
@@ -216,7 +223,11 @@ fn ends() -> Vec<Scenario> {
         scenarios.push(started(format!("deleted/{name}"), set(), [away(), Settle]));
         scenarios.push(started(format!("deleted/{name}-half-way"), set(), [image("v2"), Few(1), away(), Settle]));
         let again = Step::Do(Act::Create(set()));
-        scenarios.push(started(format!("deleted/{name}-and-back"), set(), [image("v2"), Few(2), away(), Settle, again, Settle]));
+        scenarios.push(started(
+            format!("deleted/{name}-and-back"),
+            set(),
+            [image("v2"), Few(2), away(), Settle, again, Settle],
+        ));
     }
     scenarios
 }

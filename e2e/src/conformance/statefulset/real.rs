@@ -57,7 +57,10 @@ impl Real {
         };
         let deadline = Instant::now() + Duration::from_mins(1);
         while !ready().await {
-            anyhow::ensure!(Instant::now() < deadline, "node {NODE} is not ready: does KWOK run with e2e/kwok/stages.yaml?");
+            anyhow::ensure!(
+                Instant::now() < deadline,
+                "node {NODE} is not ready: does KWOK run with e2e/kwok/stages.yaml?"
+            );
             sleep(Duration::from_millis(200)).await;
         }
         let watched = Watched::start(&client);
@@ -67,9 +70,15 @@ impl Real {
     }
 
     /// Plays what the embedded cluster went through; the first difference ends it.
-    pub async fn play(&self, number: usize, scenario: &Scenario, points: &[Point]) -> Result<(usize, Option<Difference>)> {
+    pub async fn play(
+        &self,
+        number: usize,
+        scenario: &Scenario,
+        points: &[Point],
+    ) -> Result<(usize, Option<Difference>)> {
         let namespace = format!("sets-{}-{number}", self.run);
-        let namespaces: Api<DynamicObject> = Api::all_with(self.client.clone(), &cluster_resource("Namespace", "namespaces"));
+        let namespaces: Api<DynamicObject> =
+            Api::all_with(self.client.clone(), &cluster_resource("Namespace", "namespaces"));
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
         create_if_absent(&namespaces, object).await.context("no namespace")?;
         let mut passed = 0;
@@ -100,7 +109,7 @@ impl Real {
         let code = match &point.act {
             Act::Release(pod, transition) => self.release(namespace, pod, *transition).await?,
             Act::Create(_) | Act::Patch(_) | Act::DeletePod(_) | Act::DeleteRevision(_) | Act::DeleteSet(_) => {
-                acts::perform(&self.client, namespace, &point.act, &self.watched.get(namespace).objects).await?
+                acts::perform(&self.client, namespace, &point.act, &self.watched.objects(namespace)).await?
             }
         };
         if code != point.code {
@@ -112,7 +121,7 @@ impl Real {
         loop {
             let (changes, changed) = self.watched.changes(namespace);
             if seen.as_ref().is_none_or(|(known, _)| *known != changes) {
-                seen = Some((changes, self.watched.get(namespace).objects.snapshot()));
+                seen = Some((changes, self.watched.snapshot(namespace)));
             }
             let calm = changed.map_or(began, |changed| changed.max(began)).elapsed();
             let equal = seen.as_ref().is_some_and(|(_, snapshot)| *snapshot == point.snapshot);
@@ -141,7 +150,7 @@ impl Real {
     /// Takes the scenario's objects away without waiting for their kubelet; failures cost nothing but room.
     async fn clean(&self, namespace: &str) {
         let act = Act::DeleteSet(Propagation::Background);
-        let _ = acts::perform(&self.client, namespace, &act, &self.watched.get(namespace).objects).await;
+        let _ = acts::perform(&self.client, namespace, &act, &self.watched.objects(namespace)).await;
         let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
         let pods = acts::api(&self.client, namespace, Kind::Pod);
         let _ = pods.delete_collection(&at_once, &ListParams::default()).await;

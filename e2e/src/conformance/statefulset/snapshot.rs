@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::scenario::SET;
-
 /// The kinds of objects that are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -101,12 +99,17 @@ impl Objects {
 
     /// The objects of a kind by name.
     pub fn of(&self, kind: Kind) -> impl Iterator<Item = (&str, &Value)> {
-        self.objects.iter().filter(move |((known, _), _)| *known == kind).map(|((_, name), object)| (name.as_str(), object))
+        self.objects
+            .iter()
+            .filter(move |((known, _), _)| *known == kind)
+            .map(|((_, name), object)| (name.as_str(), object))
     }
 
     /// The name of the revision that a symbol stands for.
     pub fn revision(&self, symbol: &str) -> Option<&str> {
-        self.of(Kind::Revision).map(|(name, _)| name).find(|name| self.symbols.get(*name).is_some_and(|it| it == symbol))
+        self.of(Kind::Revision)
+            .map(|(name, _)| name)
+            .find(|name| self.symbols.get(*name).is_some_and(|it| it == symbol))
     }
 
     fn symbol(&self, revision: &str) -> String {
@@ -142,7 +145,9 @@ impl Objects {
             facts.insert(format!("claim {name}"), format!("labels {labels} owned by {}", owners(claim)));
         }
         for (name, budget) in self.of(Kind::Budget) {
-            for field in ["expectedPods", "currentHealthy", "desiredHealthy", "disruptionsAllowed", "observedGeneration"] {
+            for field in
+                ["expectedPods", "currentHealthy", "desiredHealthy", "disruptionsAllowed", "observedGeneration"]
+            {
                 let value = budget["status"].get(field).cloned().unwrap_or(Value::Null);
                 facts.insert(format!("budget {name} {field}"), value.to_string());
             }
@@ -153,9 +158,14 @@ impl Objects {
 
     fn set_facts(&self, name: &str, set: &Value, facts: &mut BTreeMap<String, String>) {
         let status = set.get("status").unwrap_or(&Value::Null);
-        for field in
-            ["replicas", "readyReplicas", "availableReplicas", "currentReplicas", "updatedReplicas", "observedGeneration"]
-        {
+        for field in [
+            "replicas",
+            "readyReplicas",
+            "availableReplicas",
+            "currentReplicas",
+            "updatedReplicas",
+            "observedGeneration",
+        ] {
             let count = status.get(field).and_then(Value::as_i64).unwrap_or(0);
             facts.insert(format!("set {name} {field}"), count.to_string());
         }
@@ -219,6 +229,7 @@ fn owners(object: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::scenario::SET;
     use super::*;
 
     fn revision(name: &str, number: i64, image: &str) -> Value {

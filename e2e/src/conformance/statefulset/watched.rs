@@ -11,17 +11,13 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt as _};
 use tokio::time::{Instant, sleep};
 
-use super::snapshot::{KINDS, Kind, Objects};
+use super::snapshot::{KINDS, Kind, Objects, Snapshot};
 
 /// One namespace.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    /// What is in it.
-    pub objects: Objects,
-    /// Grows with each change.
-    pub changes: u64,
-    /// When the last one was seen.
-    pub changed: Instant,
+struct Seen {
+    objects: Objects,
+    changes: u64,
+    changed: Instant,
 }
 
 impl Default for Seen {
@@ -48,14 +44,19 @@ impl Watched {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A namespace as it was last seen.
-    pub fn get(&self, namespace: &str) -> Seen {
-        self.lock().get(namespace).cloned().unwrap_or_default()
-    }
-
     /// How often a namespace has changed, and when last.
     pub fn changes(&self, namespace: &str) -> (u64, Option<Instant>) {
         self.lock().get(namespace).map_or((0, None), |seen| (seen.changes, Some(seen.changed)))
+    }
+
+    /// What is compared of a namespace.
+    pub fn snapshot(&self, namespace: &str) -> Snapshot {
+        self.lock().get(namespace).map(|seen| seen.objects.snapshot()).unwrap_or_default()
+    }
+
+    /// The namespace's objects.
+    pub fn objects(&self, namespace: &str) -> Objects {
+        self.lock().get(namespace).map(|seen| seen.objects.clone()).unwrap_or_default()
     }
 
     /// A scenario is over: its namespace is of no interest any more.

@@ -192,7 +192,8 @@ impl State {
     /// Creates what is missing and replaces what has ended. In order: only while all pods below are available.
     fn keep_replicas(&mut self, wanted: &Wanted<'_>, revisions: &Revisions, replicas: &[Replica]) -> Outcome<Next> {
         for pod in replicas {
-            let mended = wanted.deviation == Some(Deviation::BrokenPodReplaced) && pod.revision != revisions.update.name;
+            let mended =
+                wanted.deviation == Some(Deviation::BrokenPodReplaced) && pod.revision != revisions.update.name;
             if pod.ended() || (mended && pod.created() && !pod.ready) {
                 if !pod.terminating {
                     self.delete_replica(wanted, pod)?;
