@@ -1,3 +1,4 @@
 //! The embedded cluster held to the real one: the same scripts on both, and the answers compared.
 
 pub mod schema;
+pub mod statefulset;

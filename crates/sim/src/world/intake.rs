@@ -48,9 +48,10 @@ impl State {
         for change in seen {
             self.note_graph(&change);
             match change.resource.as_str() {
+                // As on a real cluster, a set is looked at when it or a pod of its changes, not when its history does; and a
+                // budget when it or a pod does, not when the set is scaled.
                 "pods" => self.pod_changed(&change),
                 "statefulsets.apps" => self.set_changed(change.key),
-                "controllerrevisions.apps" => self.owner_changed(&change),
                 "poddisruptionbudgets.policy" => self.look(Event::Budget(change.key)),
                 "nodes" => self.node_changed(&change.key.name, &change.object),
                 "namespaces" if terminating(&change.object) => self.look(Event::Namespace(change.key.name)),
@@ -107,10 +108,6 @@ impl State {
     }
 
     fn set_changed(&mut self, key: Key) {
-        let budgets = self.api.list_values("poddisruptionbudgets.policy", &key.namespace);
-        for budget in budgets {
-            self.look(Event::Budget(Key::new(&key.namespace, text(&budget, "/metadata/name"))));
-        }
         self.failures.remove(&key);
         self.look(Event::Set(key));
     }

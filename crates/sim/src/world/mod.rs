@@ -5,6 +5,7 @@
 //! controllers learn of them from watches, and looks a seeded moment later, as the real ones do.
 
 mod calls;
+mod deviation;
 mod disruption;
 mod drain;
 mod garbage;
@@ -33,6 +34,7 @@ use crate::apps::{App, Context};
 pub use crate::apps::{BadAnswer, PdHandle};
 use crate::clock::Clock;
 use crate::journal::{Journal, QuorumTruth};
+pub use deviation::Deviation;
 use queue::Key;
 use state::State;
 
@@ -43,11 +45,13 @@ pub struct Settings {
     pub nodes: usize,
     /// Multiplies every delay of kubelets and processes.
     pub slow: u32,
+    /// A rule of the StatefulSet controller that is broken on purpose.
+    pub deviation: Option<Deviation>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { nodes: 3, slow: 1 }
+        Self { nodes: 3, slow: 1, deviation: None }
     }
 }
 

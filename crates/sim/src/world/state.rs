@@ -9,7 +9,7 @@ use super::garbage::Graph;
 use super::kubelet::PodState;
 use super::nodes::Node;
 use super::queue::{Event, Key, Queue};
-use super::{ImageBehaviour, Settings};
+use super::{Deviation, ImageBehaviour, Settings};
 use crate::api::Api;
 use crate::apps::{App, BadAnswer, Context};
 use crate::clock::Clock;
@@ -31,6 +31,7 @@ pub(crate) struct State {
     pub queue: Queue,
     pub(super) draws: Draws,
     pub(super) slow: u32,
+    pub(super) deviation: Option<Deviation>,
     /// How much of the journal has been taken in.
     pub(super) read: usize,
     pub(super) graph: Graph,
@@ -63,6 +64,7 @@ impl State {
                 apps: rng.fork("apps"),
             },
             slow: settings.slow.max(1),
+            deviation: settings.deviation,
             read: 0,
             graph: Graph::default(),
             nodes: BTreeMap::new(),

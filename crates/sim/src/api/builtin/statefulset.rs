@@ -38,6 +38,10 @@ pub(super) fn default(set: &mut Map<String, Value>) {
     {
         object::default(rolling, "partition", json!(0));
     }
+    // A field whose feature gate is off by default is dropped without a word.
+    if let Some(rolling) = strategy.get_mut("rollingUpdate").and_then(Value::as_object_mut) {
+        rolling.remove("maxUnavailable");
+    }
     let retention = object::child(spec, "persistentVolumeClaimRetentionPolicy");
     object::default(retention, "whenDeleted", json!("Retain"));
     object::default(retention, "whenScaled", json!("Retain"));
@@ -158,5 +162,7 @@ mod tests {
         assert_eq!(strategy(&json!({"type": "RollingUpdate", "rollingUpdate": {}})), rolling);
         assert_eq!(strategy(&json!({"type": "RollingUpdate"})), json!({"type": "RollingUpdate"}));
         assert_eq!(strategy(&json!({"type": "OnDelete"})), json!({"type": "OnDelete"}));
+        let several = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}});
+        assert_eq!(strategy(&several), rolling);
     }
 }

@@ -15,6 +15,7 @@ use kube::api::DeleteParams;
 use kube::core::Status;
 use serde_json::{Value, json};
 
+use super::Deviation;
 use super::json::{controller, list, number, terminating, text, uid};
 use super::queue::{Event, Key};
 use super::state::State;
@@ -36,12 +37,14 @@ pub(super) struct Wanted<'a> {
     /// None where the strategy has no `rollingUpdate` block, which is not the same as a partition of 0.
     partition: Option<i64>,
     min_ready: Duration,
+    deviation: Option<Deviation>,
 }
 
 impl<'a> Wanted<'a> {
-    fn of(key: &'a Key, set: &'a Value) -> Self {
+    fn of(key: &'a Key, set: &'a Value, deviation: Option<Deviation>) -> Self {
         let rolling = set.pointer("/spec/updateStrategy/rollingUpdate").filter(|block| !block.is_null());
         let seconds = number(set, "/spec/minReadySeconds").unwrap_or(0);
+        let obeyed = deviation != Some(Deviation::PartitionIgnored);
         Self {
             key,
             set,
@@ -49,8 +52,9 @@ impl<'a> Wanted<'a> {
             start: number(set, "/spec/ordinals/start").unwrap_or(0),
             parallel: text(set, "/spec/podManagementPolicy") == "Parallel",
             on_delete: text(set, "/spec/updateStrategy/type") == "OnDelete",
-            partition: rolling.map(|rolling| number(rolling, "/partition").unwrap_or(0)),
+            partition: rolling.map(|rolling| number(rolling, "/partition").filter(|_| obeyed).unwrap_or(0)),
             min_ready: Duration::from_secs(u64::try_from(seconds).unwrap_or(0)),
+            deviation,
         }
     }
 
@@ -125,7 +129,7 @@ impl State {
     }
 
     fn look_at_set(&mut self, key: &Key, set: &Value) -> Outcome<()> {
-        let wanted = Wanted::of(key, set);
+        let wanted = Wanted::of(key, set, self.deviation);
         if !terminating(set) {
             self.adopt(&wanted)?;
         }
@@ -188,7 +192,9 @@ impl State {
     /// Creates what is missing and replaces what has ended. In order: only while all pods below are available.
     fn keep_replicas(&mut self, wanted: &Wanted<'_>, revisions: &Revisions, replicas: &[Replica]) -> Outcome<Next> {
         for pod in replicas {
-            if pod.ended() {
+            let mended =
+                wanted.deviation == Some(Deviation::BrokenPodReplaced) && pod.revision != revisions.update.name;
+            if pod.ended() || (mended && pod.created() && !pod.ready) {
                 if !pod.terminating {
                     self.delete_replica(wanted, pod)?;
                 }
@@ -330,7 +336,8 @@ impl State {
     fn report_set(&mut self, wanted: &Wanted<'_>, revisions: &Revisions, mut counts: Counts) -> Outcome<()> {
         let mut current = &revisions.current.name;
         let complete = [counts.updated, counts.ready, counts.replicas].iter().all(|count| *count == wanted.replicas);
-        if !wanted.on_delete && complete {
+        let moves = !wanted.on_delete || wanted.deviation == Some(Deviation::CurrentMovesUnderOnDelete);
+        if moves && complete {
             // The partition is not consulted here: all pods being new is enough.
             counts.current = counts.updated;
             current = &revisions.update.name;

@@ -1,0 +1,177 @@
+//! A scenario on the embedded cluster: what happens, and the state at rest after each act.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::DeleteParams;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+use windlass_sim::api::Api;
+use windlass_sim::clock::Clock;
+use windlass_sim::journal::Journal;
+use windlass_sim::objects;
+use windlass_sim::rng::{Rng, hash};
+use windlass_sim::world::{Deviation, Settings, World};
+
+use super::acts;
+use super::scenario::{Act, Image, Scenario, Step, Transition};
+use super::snapshot::{KINDS, Kind, Objects, Snapshot, phase, tag, terminating};
+
+const NAMESPACE: &str = "scenario";
+/// Virtual, and longer than anything takes that the controllers do by themselves.
+const AT_REST: Duration = Duration::from_secs(5);
+/// More transitions than any set here can make on its way to rest.
+const MOST: usize = 80;
+
+/// One act, what the API server said to it, and what it led to.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// What was done.
+    pub act: Act,
+    /// The status code.
+    pub code: u16,
+    /// The state at rest.
+    pub snapshot: Snapshot,
+}
+
+/// Plays a scenario on a runtime of its own, in virtual time.
+pub fn play(scenario: &Scenario, deviation: Option<Deviation>) -> Result<Vec<Point>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    runtime.block_on(async {
+        let mut stage = Stage::new(scenario, deviation)?;
+        for step in &scenario.steps {
+            stage.step(step).await?;
+        }
+        Ok(stage.points)
+    })
+}
+
+struct Stage {
+    api: Api,
+    client: kube::Client,
+    clock: Clock,
+    journal: Journal,
+    rng: Rng,
+    objects: Objects,
+    points: Vec<Point>,
+}
+
+impl Stage {
+    fn new(scenario: &Scenario, deviation: Option<Deviation>) -> Result<Self> {
+        let (clock, journal) = (Clock::start(), Journal::default());
+        let api = Api::new(clock, journal.clone());
+        let seed = hash(scenario.name.bytes());
+        // Without nodes of its own the world leaves pods on a foreign node alone: their kubelet is played here.
+        let settings = Settings { nodes: 0, deviation, ..Settings::default() };
+        let world = World::new(api.clone(), clock, journal.clone(), seed, settings);
+        tokio::spawn(world.run());
+        api.create_value("admin", objects::namespace(NAMESPACE)).ok().context("no namespace")?;
+        let client = api.client("admin");
+        Ok(Self { api, client, clock, journal, rng: Rng::new(seed), objects: Objects::default(), points: Vec::new() })
+    }
+
+    async fn step(&mut self, step: &Step) -> Result<()> {
+        match step {
+            Step::Do(act) => self.act(act.clone()).await,
+            Step::Some(count) => self.let_go(*count).await.map(|_| ()),
+            Step::Settle => {
+                let rested = self.let_go(MOST).await?;
+                anyhow::ensure!(rested, "the set does not come to rest in {MOST} transitions");
+                Ok(())
+            }
+        }
+    }
+
+    /// Lets pods make so many transitions; true when there were fewer to make.
+    async fn let_go(&mut self, count: usize) -> Result<bool> {
+        for _ in 0..count {
+            let next: Vec<Act> = self.objects.of(Kind::Pod).filter_map(|(name, pod)| by_itself(name, pod)).collect();
+            let Some(act) = self.rng.pick(&next) else { return Ok(true) };
+            self.act(act.clone()).await?;
+        }
+        Ok(false)
+    }
+
+    async fn act(&mut self, act: Act) -> Result<()> {
+        let code = match &act {
+            Act::Release(pod, transition) => self.release(pod, *transition),
+            Act::Create(_) | Act::Patch(_) | Act::DeletePod(_) | Act::DeleteRevision(_) | Act::DeleteSet(_) => {
+                acts::perform(&self.client, NAMESPACE, &act, &self.objects).await?
+            }
+        };
+        self.rest().await;
+        self.points.push(Point { act, code, snapshot: self.objects.snapshot() });
+        Ok(())
+    }
+
+    /// Waits until nothing is written any more, and looks.
+    async fn rest(&mut self) {
+        loop {
+            let written = self.journal.entries().len();
+            sleep(AT_REST).await;
+            if self.journal.entries().len() == written {
+                break;
+            }
+        }
+        for kind in KINDS {
+            self.objects.clear(kind);
+            let resource = kind.resource();
+            let name = if resource.group.is_empty() {
+                resource.plural.clone()
+            } else {
+                format!("{}.{}", resource.plural, resource.group)
+            };
+            for object in self.api.list_values(&name, NAMESPACE) {
+                self.objects.put(kind, (*object).clone());
+            }
+        }
+    }
+
+    /// Plays the kubelet.
+    fn release(&self, pod: &str, transition: Transition) -> u16 {
+        let status = match transition {
+            Transition::Run => self.status("Running", "False"),
+            Transition::Ready => self.status("Running", "True"),
+            Transition::Crash => self.status("Running", "False"),
+            Transition::Fail => self.status("Failed", "False"),
+            Transition::Gone => {
+                let options = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+                let done = self.api.delete::<Pod>("kubelet", NAMESPACE, pod, &options);
+                return done.map_or_else(|status| status.code, |()| 200);
+            }
+        };
+        let done = self.api.merge_status::<Pod>("kubelet", NAMESPACE, pod, &json!({"status": status}));
+        done.map_or_else(|status| status.code, |_| 200)
+    }
+
+    fn status(&self, phase: &str, ready: &str) -> Value {
+        let now = self.clock.now().as_second();
+        let now = jiff::Timestamp::from_second(now).map_or_else(|_| String::new(), |now| now.to_string());
+        let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "lastTransitionTime": now});
+        json!({
+            "phase": phase,
+            "conditions": [
+                condition("Initialized", "True"),
+                condition("Ready", ready),
+                condition("ContainersReady", ready),
+            ],
+        })
+    }
+}
+
+/// What a pod does next without anybody's doing.
+fn by_itself(name: &str, pod: &Value) -> Option<Act> {
+    let transition = if terminating(pod) {
+        Transition::Gone
+    } else if phase(pod) == "Pending" {
+        match Image::of(tag(pod)) {
+            Image::Works => Transition::Ready,
+            Image::Broken => Transition::Crash,
+            Image::Absent => return None,
+        }
+    } else {
+        return None;
+    };
+    Some(Act::Release(name.to_owned(), transition))
+}

@@ -1,0 +1,174 @@
+//! The embedded StatefulSet controller held to the real one.
+//!
+//! Each scenario runs on the embedded cluster first, in virtual time, with one pod transition at a time, and leaves a list of
+//! points: an act, and the state at rest after it. The real cluster then goes through the same acts, its pods played by
+//! KWOK, and must come to the same state at each point. Many scenarios run side by side, each in a namespace of its own.
+//!
+//! A comparison that can't fail proves nothing: [`deviations`] breaks one rule of the embedded controller at a time and
+//! demands that the comparison notices.
+
+mod acts;
+mod embedded;
+mod matrix;
+mod real;
+mod scenario;
+mod snapshot;
+mod watched;
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use futures::{StreamExt as _, stream};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use windlass_sim::world::Deviation;
+
+use real::Real;
+use scenario::Scenario;
+
+/// What to run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Only scenarios whose name contains this.
+    pub only: Option<String>,
+    /// At most so many.
+    pub limit: Option<usize>,
+    /// Breaks a rule of the embedded controller: then differences are what is expected.
+    pub deviation: Option<Deviation>,
+}
+
+/// What came out.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Scenarios that ran.
+    pub scenarios: usize,
+    /// Points at which both sides were equal.
+    pub points: usize,
+    /// The first difference of each scenario that has one.
+    pub differences: Vec<Difference>,
+}
+
+/// A state that the real cluster didn't come to.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The number of the point.
+    pub step: usize,
+    /// What was done up to there.
+    pub acts: Vec<String>,
+    /// What differs.
+    pub facts: Vec<String>,
+    /// How long the real cluster was given.
+    pub waited: Duration,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} differs at step {} (after {:.1?}):", self.scenario, self.step, self.waited)?;
+        for (number, act) in self.acts.iter().enumerate() {
+            writeln!(f, "  {number:>3} {act}")?;
+        }
+        for fact in &self.facts {
+            writeln!(f, "  {fact}")?;
+        }
+        write!(f, "  alone: --only {}", self.scenario)
+    }
+}
+
+/// How long the real cluster is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// An equal state that stays for this long is at rest.
+    pub quiet: Duration,
+    /// The same at the last point of a scenario, after which nobody looks any more.
+    pub last_quiet: Duration,
+    /// A different state that stays for this long is a difference.
+    pub give_up: Duration,
+    /// A state that never stays is a difference after this.
+    pub longest: Duration,
+}
+
+const PATIENCE: Patience = Patience {
+    quiet: Duration::from_millis(150),
+    last_quiet: Duration::from_millis(600),
+    give_up: Duration::from_secs(20),
+    longest: Duration::from_mins(3),
+};
+
+/// Where differences are wanted, there's no point in waiting for long.
+const HURRY: Patience = Patience { give_up: Duration::from_secs(4), ..PATIENCE };
+
+/// Scenarios that run side by side: more of them only wait for one another.
+const SIDE_BY_SIDE: usize = 24;
+
+async fn client(kubeconfig: &Path) -> Result<Client> {
+    let read = Kubeconfig::read_from(kubeconfig).with_context(|| format!("{} can't be read", kubeconfig.display()))?;
+    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
+    Ok(Client::try_from(config)?)
+}
+
+/// The scenarios that the options ask for.
+fn chosen(options: &Options) -> Vec<Scenario> {
+    let wanted = |scenario: &Scenario| options.only.as_ref().is_none_or(|only| scenario.name.contains(only.as_str()));
+    matrix::all().into_iter().filter(wanted).take(options.limit.unwrap_or(usize::MAX)).collect()
+}
+
+/// The names of all scenarios.
+pub fn names() -> Vec<String> {
+    matrix::all().into_iter().map(|scenario| scenario.name).collect()
+}
+
+/// Runs the scenarios on both clusters.
+pub async fn run(kubeconfig: &Path, options: &Options) -> Result<Report> {
+    let patience = if options.deviation.is_some() { HURRY } else { PATIENCE };
+    let real = Real::connect(client(kubeconfig).await?, patience).await?;
+    let scenarios = chosen(options);
+    ensure!(!scenarios.is_empty(), "no scenario of that name");
+    let count = scenarios.len();
+    let mut outcomes = stream::iter(scenarios.into_iter().enumerate())
+        .map(|(number, scenario)| {
+            let (real, deviation) = (real.clone(), options.deviation);
+            async move {
+                let played = scenario.clone();
+                let points = tokio::task::spawn_blocking(move || embedded::play(&played, deviation)).await?;
+                let points = points.with_context(|| format!("{} on the embedded cluster", scenario.name))?;
+                let outcome = real.play(number, &scenario, &points).await;
+                outcome.with_context(|| format!("{} on the real cluster", scenario.name))
+            }
+        })
+        .buffer_unordered(SIDE_BY_SIDE);
+    let mut report = Report::default();
+    while let Some(outcome) = outcomes.next().await {
+        let (points, difference) = outcome?;
+        report.scenarios += 1;
+        report.points += points;
+        if let Some(difference) = difference {
+            println!("{difference}");
+            report.differences.push(difference);
+        }
+        if report.scenarios % 20 == 0 || report.scenarios == count {
+            println!(
+                "{}/{count} scenarios, {} points, {} differences",
+                report.scenarios,
+                report.points,
+                report.differences.len()
+            );
+        }
+    }
+    Ok(report)
+}
+
+/// Breaks each rule of the embedded controller in turn; an error when the comparison doesn't notice one of them.
+pub async fn deviations(kubeconfig: &Path) -> Result<()> {
+    for deviation in Deviation::ALL {
+        let only = matrix::notices(deviation);
+        let options = Options { only: Some(only.to_owned()), limit: None, deviation: Some(deviation) };
+        let report = run(kubeconfig, &options).await?;
+        ensure!(!report.differences.is_empty(), "{deviation:?} went unnoticed by {only}");
+        println!("{deviation:?}: noticed by {} of {} scenarios", report.differences.len(), report.scenarios);
+    }
+    Ok(())
+}

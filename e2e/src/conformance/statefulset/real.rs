@@ -1,0 +1,171 @@
+//! A scenario on the real cluster: the acts that the embedded one went through, and at each point the same state, or a
+//! difference.
+//!
+//! When is the real cluster at rest? Its controllers react to events, so after an act there is a chain of writes that ends when
+//! a look finds nothing to do. The embedded cluster has told what the end should look like. A point is passed when the real
+//! state equals it and nothing was written for a while after; what comes even later is found at the next point, and the last
+//! point waits longer. A point is failed only when the state differs although nothing was written for a much longer
+//! while, so a slow machine makes no difference.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use kube::Client;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::acts;
+use super::embedded::Point;
+use super::scenario::{Act, NODE, Propagation, RELEASE, Scenario, Transition};
+use super::snapshot::{Kind, Snapshot};
+use super::watched::Watched;
+use super::{Difference, Patience};
+
+/// How often the watched state is looked at; it costs nothing when nothing has changed.
+const LOOK: Duration = Duration::from_millis(15);
+
+/// The real cluster.
+#[derive(Clone)]
+pub struct Real {
+    client: Client,
+    watched: Watched,
+    patience: Patience,
+    run: String,
+}
+
+impl Real {
+    /// Connects, makes sure of the node that the pods go to, and begins to watch.
+    pub async fn connect(client: Client, patience: Patience) -> Result<Self> {
+        let nodes: Api<DynamicObject> = Api::all_with(client.clone(), &cluster_resource("Node", "nodes"));
+        let node = json!({
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": NODE,
+                "annotations": {"kwok.x-k8s.io/node": "fake"},
+                "labels": {"kubernetes.io/hostname": NODE},
+            },
+            // Nobody but the pods of the scenarios, which name it, is to come here.
+            "spec": {"unschedulable": true},
+        });
+        create_if_absent(&nodes, node).await.context("no node")?;
+        let ready = || async {
+            let node = nodes.get_opt(NODE).await.ok().flatten();
+            let conditions = node.and_then(|node| node.data["status"]["conditions"].as_array().cloned());
+            conditions.into_iter().flatten().any(|it| it["type"] == "Ready" && it["status"] == "True")
+        };
+        let deadline = Instant::now() + Duration::from_mins(1);
+        while !ready().await {
+            anyhow::ensure!(
+                Instant::now() < deadline,
+                "node {NODE} is not ready: does KWOK run with e2e/kwok/stages.yaml?"
+            );
+            sleep(Duration::from_millis(200)).await;
+        }
+        let watched = Watched::start(&client);
+        // Namespaces of an earlier run on this cluster may still be there.
+        let run = format!("{:x}", jiff::Timestamp::now().as_millisecond() & 0xff_ffff);
+        Ok(Self { client, watched, patience, run })
+    }
+
+    /// Plays what the embedded cluster went through; the first difference ends it.
+    pub async fn play(
+        &self,
+        number: usize,
+        scenario: &Scenario,
+        points: &[Point],
+    ) -> Result<(usize, Option<Difference>)> {
+        let namespace = format!("sets-{}-{number}", self.run);
+        let namespaces: Api<DynamicObject> =
+            Api::all_with(self.client.clone(), &cluster_resource("Namespace", "namespaces"));
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        create_if_absent(&namespaces, object).await.context("no namespace")?;
+        let mut passed = 0;
+        let mut difference = None;
+        for (index, point) in points.iter().enumerate() {
+            let (facts, since) = self.point(&namespace, point, index + 1 == points.len()).await?;
+            if !facts.is_empty() {
+                difference = Some(Difference {
+                    scenario: scenario.name.clone(),
+                    step: index,
+                    acts: points.iter().take(index + 1).map(|point| point.act.to_string()).collect(),
+                    facts,
+                    waited: since,
+                });
+                break;
+            }
+            passed += 1;
+        }
+        self.clean(&namespace).await;
+        let _ = namespaces.delete(&namespace, &DeleteParams::background()).await;
+        self.watched.forget(&namespace);
+        Ok((passed, difference))
+    }
+
+    /// Does the act and waits for the state that should follow; answers with what differs in the end.
+    async fn point(&self, namespace: &str, point: &Point, last: bool) -> Result<(Vec<String>, Duration)> {
+        let began = Instant::now();
+        let code = match &point.act {
+            Act::Release(pod, transition) => self.release(namespace, pod, *transition).await?,
+            Act::Create(_) | Act::Patch(_) | Act::DeletePod(_) | Act::DeleteRevision(_) | Act::DeleteSet(_) => {
+                acts::perform(&self.client, namespace, &point.act, &self.watched.objects(namespace)).await?
+            }
+        };
+        if code != point.code {
+            let facts = vec![format!("answer\n    embedded: {}\n    real: {code}", point.code)];
+            return Ok((facts, began.elapsed()));
+        }
+        let quiet = if last { self.patience.last_quiet } else { self.patience.quiet };
+        let mut seen: Option<(u64, Snapshot)> = None;
+        loop {
+            let (changes, changed) = self.watched.changes(namespace);
+            if seen.as_ref().is_none_or(|(known, _)| *known != changes) {
+                seen = Some((changes, self.watched.snapshot(namespace)));
+            }
+            let calm = changed.map_or(began, |changed| changed.max(began)).elapsed();
+            let equal = seen.as_ref().is_some_and(|(_, snapshot)| *snapshot == point.snapshot);
+            if equal && calm >= quiet {
+                return Ok((Vec::new(), began.elapsed()));
+            }
+            if !equal && (calm >= self.patience.give_up || began.elapsed() >= self.patience.longest) {
+                let real = seen.map(|(_, snapshot)| snapshot).unwrap_or_default();
+                return Ok((point.snapshot.differences("embedded", &real, "real    "), began.elapsed()));
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Tells KWOK to let the pod go on.
+    async fn release(&self, namespace: &str, pod: &str, transition: Transition) -> Result<u16> {
+        let patch = json!({"metadata": {"annotations": {RELEASE: transition.word()}}});
+        let pods = acts::api(&self.client, namespace, Kind::Pod);
+        match pods.patch(pod, &PatchParams::default(), &Patch::Merge(patch)).await {
+            Ok(_) => Ok(200),
+            Err(kube::Error::Api(status)) => Ok(status.code),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes the scenario's objects away without waiting for their kubelet; failures cost nothing but room.
+    async fn clean(&self, namespace: &str) {
+        let act = Act::DeleteSet(Propagation::Background);
+        let _ = acts::perform(&self.client, namespace, &act, &self.watched.objects(namespace)).await;
+        let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+        let pods = acts::api(&self.client, namespace, Kind::Pod);
+        let _ = pods.delete_collection(&at_once, &ListParams::default()).await;
+    }
+}
+
+fn cluster_resource(kind: &str, plural: &str) -> kube::api::ApiResource {
+    kube::api::ApiResource::from_gvk_with_plural(&kube::core::GroupVersionKind::gvk("", "v1", kind), plural)
+}
+
+async fn create_if_absent(api: &Api<DynamicObject>, object: serde_json::Value) -> Result<()> {
+    let object: DynamicObject = serde_json::from_value(object)?;
+    match api.create(&PostParams::default(), &object).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

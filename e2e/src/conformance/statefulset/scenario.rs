@@ -1,0 +1,176 @@
+//! What a scenario is made of: a StatefulSet, and what people and its pods do to it.
+
+use serde_json::{Value, json};
+
+/// The set of every scenario; its namespace is the scenario's own.
+pub const SET: &str = "web";
+/// The node that its pods are bound to from the start, so that no scheduler is needed on either side.
+pub const NODE: &str = "conformance";
+/// The annotation that releases a pod's next transition (`e2e/kwok/stages.yaml`).
+pub const RELEASE: &str = "conformance.windlass.dev/release";
+
+/// What containers of an image do when nobody says otherwise; the tag decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Image {
+    /// They become ready.
+    Works,
+    /// They crash.
+    Broken,
+    /// They can't be pulled: the pod stays pending.
+    Absent,
+}
+
+impl Image {
+    /// What containers of the image with this tag do.
+    pub fn of(tag: &str) -> Self {
+        match tag {
+            "broken" => Self::Broken,
+            "absent" => Self::Absent,
+            _ => Self::Works,
+        }
+    }
+}
+
+/// What can happen to a pod on its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transition {
+    /// It runs and isn't ready.
+    Run,
+    /// It runs and is ready.
+    Ready,
+    /// It is in CrashLoopBackOff.
+    Crash,
+    /// It has failed for good.
+    Fail,
+    /// It was to be deleted, and now it is gone.
+    Gone,
+}
+
+impl Transition {
+    /// The annotation's value.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Ready => "ready",
+            Self::Crash => "crash",
+            Self::Fail => "fail",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+/// How a set's dependents are treated when it is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// They go after it.
+    Background,
+    /// They go before it.
+    Foreground,
+    /// They stay.
+    Orphan,
+}
+
+/// One thing that happens on both sides.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// An object is created in the scenario's namespace.
+    Create(Value),
+    /// The set is changed by a merge patch.
+    Patch(Value),
+    /// Somebody deletes a pod.
+    DeletePod(String),
+    /// Somebody deletes the revision whose template has this image tag.
+    DeleteRevision(String),
+    /// Somebody deletes the set.
+    DeleteSet(Propagation),
+    /// A pod's transition is released.
+    Release(String, Transition),
+}
+
+impl std::fmt::Display for Act {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Create(object) => write!(f, "create {} {}", object["kind"], object["metadata"]["name"]),
+            Self::Patch(patch) => write!(f, "patch {patch}"),
+            Self::DeletePod(pod) => write!(f, "delete pod {pod}"),
+            Self::DeleteRevision(symbol) => write!(f, "delete revision {symbol}"),
+            Self::DeleteSet(how) => write!(f, "delete the set, {how:?}"),
+            Self::Release(pod, transition) => write!(f, "{pod}: {}", transition.word()),
+        }
+    }
+}
+
+/// A step of a scenario.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// This, and then a comparison.
+    Do(Act),
+    /// So many transitions that pods would make by themselves, each with a comparison: a pending pod becomes ready (or what its
+    /// image makes of it), a terminating one goes away. Which one comes next is drawn from the scenario's name.
+    Some(usize),
+    /// Such transitions until there are none left.
+    Settle,
+}
+
+/// A scenario.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Unique; `--only` takes it.
+    pub name: String,
+    /// What happens, the creation of the set first.
+    pub steps: Vec<Step>,
+}
+
+/// Deletes the pod of this ordinal.
+pub fn delete(ordinal: usize) -> Step {
+    Step::Do(Act::DeletePod(format!("{SET}-{ordinal}")))
+}
+
+/// Releases a transition of the pod of this ordinal.
+pub fn release(ordinal: usize, transition: Transition) -> Step {
+    Step::Do(Act::Release(format!("{SET}-{ordinal}"), transition))
+}
+
+/// Changes the set.
+pub fn patch(patch: Value) -> Step {
+    Step::Do(Act::Patch(patch))
+}
+
+/// Changes the image.
+pub fn image(tag: &str) -> Step {
+    patch(json!({"spec": {"template": {"spec": {"containers": [container(tag)]}}}}))
+}
+
+/// Changes the number of replicas.
+pub fn scale(replicas: usize) -> Step {
+    patch(json!({"spec": {"replicas": replicas}}))
+}
+
+/// Changes the partition.
+pub fn partition(ordinal: usize) -> Step {
+    patch(json!({"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": ordinal}}}}))
+}
+
+fn container(tag: &str) -> Value {
+    json!({"name": "web", "image": format!("registry.example/web:{tag}")})
+}
+
+/// A StatefulSet with three replicas of the first image; scenarios change it before they create it.
+pub fn set() -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": SET},
+        "spec": {
+            "replicas": 3,
+            "serviceName": SET,
+            "podManagementPolicy": "OrderedReady",
+            "selector": {"matchLabels": {"app": SET}},
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+            "template": {
+                "metadata": {"labels": {"app": SET}, "annotations": {RELEASE: "hold"}},
+                "spec": {"nodeName": NODE, "containers": [container("v1")]},
+            },
+        },
+    })
+}
