@@ -26,6 +26,7 @@ pub mod queue;
 pub mod report;
 pub mod serve;
 pub mod settings;
+pub mod trouble;
 pub mod validate;
 
 use std::{future::Future, sync::Arc, time::Duration};

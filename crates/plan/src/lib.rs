@@ -11,6 +11,7 @@
 //!                  ├─ gate      what must hold before a member is taken down
 //!                  ├─ permit    a lowered partition that Kubernetes has not used yet
 //!                  ├─ retarget  somebody changes their mind half way
+//!                  ├─ mend      a replaced member that is broken, and a spec that was mended since
 //!                  ├─ handover  who leads while it is down
 //!                  └─ stage     how long each stage may take
 //! ```
@@ -22,6 +23,7 @@ pub mod fact;
 pub mod fence;
 pub mod gate;
 pub mod handover;
+pub mod mend;
 pub mod permit;
 pub mod quorum;
 pub mod reason;
@@ -29,6 +31,7 @@ pub mod record;
 pub mod retarget;
 pub mod rollout;
 pub mod stage;
+pub mod trouble;
 pub mod version;
 pub mod want;
 pub mod workload;
@@ -38,6 +41,7 @@ pub use fact::Fact;
 pub use quorum::{Member, MemberName, Quorum};
 pub use reason::Reason;
 pub use record::Record;
+pub use trouble::Trouble;
 pub use version::Version;
 pub use want::Want;
 pub use workload::{Pod, View, Workload};

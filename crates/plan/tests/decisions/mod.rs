@@ -5,6 +5,7 @@ mod detours;
 mod gates;
 mod holds;
 mod manifest;
+mod mends;
 mod pauses;
 mod permits;
 mod properties;
