@@ -134,7 +134,6 @@ fn a_version_that_the_image_does_not_contain_until_the_version_is_corrected() {
 }
 
 #[test]
-#[ignore = "an image that is corrected after the first member was replaced waits for a turn that never comes"]
 fn a_version_that_the_image_does_not_contain_until_the_image_is_corrected() {
     mislabelled(json!({"image": image(TO)})).ended_ready_at(TO);
 }
