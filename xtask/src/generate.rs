@@ -5,7 +5,7 @@ use std::{fmt::Write as _, fs};
 use anyhow::{Context, Result, bail};
 use strum::IntoEnumIterator;
 use windlass_api::crd;
-use windlass_plan::Reason;
+use windlass_plan::{Reason, reason::Stalls};
 
 use crate::shell::root;
 
@@ -52,7 +52,11 @@ fn reasons() -> String {
          | reason | needs a person | what to do |\n|---|---|---|\n",
     );
     for reason in Reason::iter() {
-        let person = if reason.needs_a_person() { "yes" } else { "no" };
+        let person = match reason.stalls() {
+            Stalls::AtOnce => "yes",
+            Stalls::AtDeadline => "after the stage's deadline",
+            Stalls::Never => "no",
+        };
         // Writing to a string does not fail.
         let _never = writeln!(text, "| {} | {person} | {} |", reason.name(), reason.next_step());
     }

@@ -83,9 +83,9 @@ pub struct Upgrade {
     /// It goes back to where an unfinished upgrade came from.
     #[serde(default)]
     pub reverting: bool,
-    /// The StatefulSet was seen with the target's image.
-    #[serde(default)]
-    pub template_seen: bool,
+    /// The revision that the StatefulSet's controller made of the target's template, once it was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
     /// When it began.
     pub started_at: MicroTime,
     /// The partition that was written last or is about to be written.
@@ -106,6 +106,13 @@ pub struct Upgrade {
     /// How often leadership was asked to move.
     #[serde(default)]
     pub hand_overs: i32,
+    /// The hand-over that was asked for and has not been seen yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hand_over: Option<HandOver>,
+    /// Members that were replaced for a target that was given up since. One of them that is broken may be deleted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    pub abandoned_pods: Vec<String>,
     /// What is being waited for, and since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<Stage>,
@@ -118,13 +125,23 @@ pub struct Upgrade {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Stage {
-    /// HandOver, Replace, Join or Sync.
+    /// Replace, Join or Sync.
     pub name: String,
     /// The member's pod.
     pub pod: String,
     /// Deadlines count from here.
     pub since: MicroTime,
-    /// How often its act was tried.
+}
+
+/// A hand-over that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HandOver {
+    /// Whom leadership was asked to leave.
+    pub pod: String,
+    /// When it was asked last; its deadline counts from here.
+    pub since: MicroTime,
+    /// How often it was asked.
     #[serde(default)]
     pub attempts: i32,
 }

@@ -10,11 +10,12 @@ use windlass_plan::{
     record::Record,
     stage::{self, StageKind},
     want::{self, Target},
+    workload::Revision,
 };
 
 use crate::{
     quorum_cluster::{Deadlines, QuorumClusterSpec},
-    status::{Election, Stage, Upgrade},
+    status::{Election, HandOver, Stage, Upgrade},
 };
 
 /// What the spec asks for, given the image that the StatefulSet names today.
@@ -79,7 +80,7 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         from_version,
         from_image,
         reverting,
-        template_seen,
+        revision,
         started_at,
         current_partition,
         previous_partitions,
@@ -87,6 +88,8 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         progress: _,
         highest_led_version,
         hand_overs,
+        hand_over,
+        abandoned_pods,
         stage,
         intent: _,
     } = upgrade;
@@ -100,7 +103,7 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         target: Target { version: version("targetVersion", target_version)?, image: target_image.clone() },
         from: Target { version: version("fromVersion", from_version)?, image: from_image.clone() },
         reverting: *reverting,
-        template_seen: *template_seen,
+        revision: revision.as_ref().map(Revision::new),
         started_at: started_at.0,
         partition: number("currentPartition", *current_partition)?,
         previous_partitions: previous_partitions
@@ -110,14 +113,21 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         completed: completed_pods.iter().map(MemberName::new).collect(),
         highest_led: highest_led_version.as_deref().map(|text| version("highestLedVersion", text)).transpose()?,
         hand_overs: number("handOvers", *hand_overs)?,
+        hand_over: hand_over.as_ref().map(read_hand_over).transpose()?,
+        abandoned: abandoned_pods.iter().map(MemberName::new).collect(),
         stage: stage.as_ref().map(read_stage).transpose()?,
     })
 }
 
 fn read_stage(written: &Stage) -> Result<stage::Stage, Hold> {
     let kind = StageKind::from_str(&written.name).map_err(|error| invalid("status.upgrade.stage.name", &error))?;
-    let attempts = u32::try_from(written.attempts).map_err(|error| invalid("status.upgrade.stage.attempts", &error))?;
-    Ok(stage::Stage { kind, pod: MemberName::new(&written.pod), since: written.since.0, attempts })
+    Ok(stage::Stage { kind, pod: MemberName::new(&written.pod), since: written.since.0 })
+}
+
+fn read_hand_over(written: &HandOver) -> Result<stage::HandOver, Hold> {
+    let attempts =
+        u32::try_from(written.attempts).map_err(|error| invalid("status.upgrade.handOver.attempts", &error))?;
+    Ok(stage::HandOver { pod: MemberName::new(&written.pod), since: written.since.0, attempts })
 }
 
 /// The upgrade that is under way, for the status.
@@ -126,13 +136,15 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         target,
         from,
         reverting,
-        template_seen,
+        revision,
         started_at,
         partition,
         previous_partitions,
         completed,
         highest_led,
         hand_overs,
+        hand_over,
+        abandoned,
         stage,
     } = record;
     let number = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
@@ -142,7 +154,7 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         from_version: from.version.to_string(),
         from_image: from.image.clone(),
         reverting: *reverting,
-        template_seen: *template_seen,
+        revision: revision.as_ref().map(ToString::to_string),
         started_at: MicroTime(*started_at),
         current_partition: number(*partition),
         previous_partitions: previous_partitions.iter().map(|value| number(*value)).collect(),
@@ -150,11 +162,16 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         progress: format!("{}/{replicas}", completed.len()),
         highest_led_version: highest_led.as_ref().map(ToString::to_string),
         hand_overs: number(*hand_overs),
+        hand_over: hand_over.as_ref().map(|asked| HandOver {
+            pod: asked.pod.to_string(),
+            since: MicroTime(asked.since),
+            attempts: number(asked.attempts),
+        }),
+        abandoned_pods: abandoned.iter().map(ToString::to_string).collect(),
         stage: stage.as_ref().map(|stage| Stage {
             name: <&str>::from(stage.kind).to_owned(),
             pod: stage.pod.to_string(),
             since: MicroTime(stage.since),
-            attempts: number(stage.attempts),
         }),
         intent,
     }

@@ -11,7 +11,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Resource, ResourceExt,
-    api::{ObjectMeta, Patch, PatchParams, PostParams},
+    api::{DeleteParams, EvictParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
 };
 use serde_json::json;
 use windlass_api::QuorumCluster;
@@ -86,6 +86,10 @@ pub async fn execute(
             fresh(actor, observed)?;
             hand_over(actor, resource, observed, from, to).await
         }
+        Step::DeletePod { pod, uid, .. } => {
+            fresh(actor, observed)?;
+            delete_pod(actor, observed, pod, uid).await
+        }
         Step::HoldEvictions => hold_evictions(actor, resource, observed, set).await,
         Step::ReleaseEvictions => release_evictions(actor, observed, set).await,
     }
@@ -146,6 +150,23 @@ async fn hand_over(
     let left = actor.lease.remaining(actor.term)?;
     system::hand_over(resource.spec.system.type_, transport.as_ref(), leader, id, left).await?;
     Ok(())
+}
+
+/// Deletes a broken pod: the one that was seen, as it was seen, or none (H44). No eviction: our own budget allows none.
+async fn delete_pod(actor: Actor<'_>, observed: &Observed, name: &MemberName, uid: &str) -> Result<(), Error> {
+    let seen = observed.pods.iter().find(|pod| pod.name_any() == name.as_str() && pod.uid().as_deref() == Some(uid));
+    let Some(pod) = seen else { return Err(Error::Gone(format!("pod {name} ({uid})"))) };
+    let namespace = pod.namespace().unwrap_or_default();
+    let api: Api<Pod> = Api::namespaced(actor.context.client.clone(), &namespace);
+    let what = format!("pods/{namespace}/{name}");
+    if bug::active(Bug::MendByEviction) {
+        return actor.write("evict", &what, api.evict(name.as_str(), &EvictParams::default())).await.map(|_| ());
+    }
+    // The uid keeps its successor safe, the resourceVersion keeps one safe that has become well meanwhile, and a late request out (H1).
+    let fence = Preconditions { uid: pod.uid(), resource_version: pod.resource_version() };
+    let fence = (!bug::active(Bug::MendUnfenced)).then_some(fence);
+    let params = DeleteParams { preconditions: fence, ..DeleteParams::default() };
+    actor.write("delete", &what, api.delete(name.as_str(), &params)).await.map(|_| ())
 }
 
 /// Lets no eviction of the set's pods through (H12).

@@ -27,6 +27,7 @@ pub mod report;
 pub mod serve;
 pub mod settings;
 pub mod system;
+pub mod trouble;
 pub mod validate;
 
 use std::{future::Future, sync::Arc, time::Duration};

@@ -7,8 +7,9 @@ use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
     Decision, Hold, Plan, Reason, Step, View,
     fence::{self, Claim},
-    handover, permit, rollout,
-    stage::StageKind,
+    handover, permit,
+    reason::Stalls,
+    rollout,
 };
 
 use crate::{
@@ -145,11 +146,8 @@ async fn claim(actor: Actor<'_>, resource: &QuorumCluster) -> Result<Option<Next
 /// leadership where it wants it. Should that fail, the late one does what was recorded.
 async fn finish_hand_over(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed) {
     let Ok(Validated { want, view, container }) = validate::validate(resource, observed) else { return };
-    let stage = view.record.as_ref().and_then(|record| record.stage.as_ref());
-    let Some(from) = stage.filter(|stage| stage.kind == StageKind::HandOver).and_then(|stage| view.pod(&stage.pod))
-    else {
-        return;
-    };
+    let asked = view.record.as_ref().and_then(|record| record.hand_over.as_ref());
+    let Some(from) = asked.and_then(|asked| view.pod(&asked.pod)) else { return };
     if want.paused || !view.quorum.leader.is(&from.name) {
         return;
     }
@@ -169,7 +167,7 @@ async fn hold_back(actor: Actor<'_>, resource: &QuorumCluster, hold: &Hold) -> R
     let status = report::held(&before, resource, hold, actor.context.clock.now());
     // Told once it is written: a write that fails is tried again, and would be told again.
     report::write(actor, resource, status).await?;
-    tell_if_new(actor, resource, hold).await;
+    tell_if_new(actor, resource, hold, hold.reason.needs_a_person()).await;
     Ok(Next::After(actor.context.settings.idle_recheck))
 }
 
@@ -199,12 +197,12 @@ async fn carry_on(
         Decision::Act(step) => act(actor, &recorded, observed, container, step).await,
         Decision::Wait { on, recheck } => {
             context.metrics.hold(on.reason);
-            tell_if_new(actor, resource, on).await;
+            tell_if_new(actor, resource, on, false).await;
             Ok(Next::After(*recheck))
         }
         Decision::Halt { on } => {
             context.metrics.hold(on.reason);
-            tell_if_new(actor, resource, on).await;
+            tell_if_new(actor, resource, on, true).await;
             Ok(Next::After(context.settings.idle_recheck.min(Duration::from_secs(5))))
         }
         Decision::Done => {
@@ -254,15 +252,20 @@ async fn act(
     }
 }
 
-fn ready_reason(resource: &QuorumCluster) -> Option<&str> {
-    let conditions = &resource.status.as_ref()?.conditions;
-    conditions.iter().find(|condition| condition.type_ == "Ready").map(|condition| condition.reason.as_str())
+/// What the resource said before: the reason, and whether it was stalled.
+fn told(resource: &QuorumCluster) -> (Option<&str>, bool) {
+    let conditions = resource.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let find = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_);
+    let stalled = find("Stalled").is_some_and(|condition| condition.status == "True");
+    (find("Ready").map(|condition| condition.reason.as_str()), stalled)
 }
 
-/// An event when what is waited for changes, not at every look, and not for what is over in a moment.
-async fn tell_if_new(actor: Actor<'_>, resource: &QuorumCluster, hold: &Hold) {
-    if ready_reason(resource) != Some(hold.reason.name()) && !hold.reason.is_momentary() {
-        let warning = hold.reason.needs_a_person();
+/// An event when what is waited for changes or begins to need a person, not at every look, and not for what is over in a moment.
+async fn tell_if_new(actor: Actor<'_>, resource: &QuorumCluster, hold: &Hold, stalls: bool) {
+    let (reason, stalled) = told(resource);
+    let new = reason != Some(hold.reason.name()) || (stalls && !stalled);
+    if new && !hold.reason.is_momentary() {
+        let warning = stalls || hold.reason.stalls() != Stalls::Never;
         tell(actor, resource, Telling { warning, reason: hold.reason.name(), action: "Wait", note: hold.to_string() })
             .await;
     }

@@ -59,7 +59,7 @@ pub fn planned(
     if let Some(version) = common_version(view) {
         status.current_version = Some(version);
     }
-    status.members = members(view, plan);
+    status.members = members(view, plan, resource.spec.upgrade.max_lag_entries);
     conclude(&mut status, resource, &plan.decision, plan.record.as_ref(), now);
     status
 }
@@ -82,8 +82,9 @@ fn common_version(view: &View) -> Option<String> {
     versions.all(|version| version == Some(first)).then(|| first.to_string())
 }
 
-fn members(view: &View, plan: &Plan) -> Vec<MemberStatus> {
+fn members(view: &View, plan: &Plan, max_lag: i64) -> Vec<MemberStatus> {
     let upgrading = plan.record.is_some();
+    let max_lag = u64::try_from(max_lag).unwrap_or(0);
     let describe = |pod: &windlass_plan::Pod| {
         let member = view.quorum.member(&pod.name);
         let role = match &view.quorum.leader {
@@ -98,7 +99,7 @@ fn members(view: &View, plan: &Plan) -> Vec<MemberStatus> {
         };
         // A number would change with every look, and every look would be a write.
         let lag = match view.quorum.lag(&pod.name) {
-            Fact::Known(Some(lag)) if upgrading => Some(if lag > 100 { "Behind" } else { "InSync" }.to_owned()),
+            Fact::Known(Some(lag)) if upgrading => Some(if lag > max_lag { "Behind" } else { "InSync" }.to_owned()),
             Fact::Known(_) | Fact::Unknown(_) => None,
         };
         MemberStatus {

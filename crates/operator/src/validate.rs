@@ -12,7 +12,7 @@ use windlass_plan::{
     workload::{Evictions, Pod as SeenPod, Revision, Strategy},
 };
 
-use crate::observe::Observed;
+use crate::{observe::Observed, trouble::diagnose};
 
 /// What the decision is made from.
 pub struct Validated {
@@ -168,29 +168,13 @@ fn see(name: MemberName, index: u32, pod: &Pod) -> SeenPod {
     let ready = conditions.iter().find(|condition| condition.type_ == "Ready" && condition.status == "True");
     SeenPod {
         name,
+        uid: pod.uid().unwrap_or_default(),
         index,
         revision: Revision::new(pod.labels().get("controller-revision-hash").cloned().unwrap_or_default()),
         ready_since: ready.map(|ready| ready.last_transition_time.as_ref().map(|time| time.0).unwrap_or_default()),
         terminating: pod.metadata.deletion_timestamp.is_some(),
-        trouble: trouble(pod),
+        trouble: ready.is_none().then(|| diagnose(pod)).flatten(),
     }
-}
-
-/// What Kubernetes says keeps the pod from running.
-fn trouble(pod: &Pod) -> Option<String> {
-    let status = pod.status.as_ref()?;
-    let unscheduled = status.conditions.as_deref().unwrap_or_default().iter();
-    let unscheduled = unscheduled.filter(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
-    let mut unscheduled =
-        unscheduled.filter_map(|condition| condition.message.clone().or_else(|| condition.reason.clone()));
-    let containers = status.container_statuses.as_deref().unwrap_or_default();
-    let mut waiting = containers.iter().filter_map(|container| {
-        let waiting = container.state.as_ref()?.waiting.as_ref()?;
-        let exit = container.last_state.as_ref().and_then(|state| state.terminated.as_ref()).map(|end| end.exit_code);
-        let exit = exit.map(|code| format!(", last exit code {code}")).unwrap_or_default();
-        Some(format!("{}: {}{exit}", container.name, waiting.reason.clone().unwrap_or_default()))
-    });
-    unscheduled.next().or_else(|| waiting.next())
 }
 
 /// Our own budget's name for a StatefulSet.

@@ -40,6 +40,20 @@ pub enum Bug {
     EvictionsNotHeld,
     /// Nothing is recorded before an act.
     NoIntent,
+    /// A broken pod is deleted before the template is mended: it comes back as broken as it was.
+    MendBeforeTemplate,
+    /// A broken pod is deleted without saying which one: a late request hits its successor.
+    MendUnfenced,
+    /// A pod of a target that was given up is deleted although it is ready and serves.
+    MendReadyPod,
+    /// A broken pod is deleted while it would come back on the held revision.
+    MendOnHeldRevision,
+    /// A broken pod is evicted: our own budget refuses that.
+    MendByEviction,
+    /// A broken pod is deleted while the others are no majority.
+    MendCostsQuorum,
+    /// What the StatefulSet's controller has not seen yet is taken for seen.
+    ControllerNotAwaited,
 }
 
 #[cfg(feature = "seeded-bugs")]

@@ -61,6 +61,15 @@ pub enum Step {
         /// What changed.
         because: Hold,
     },
+    /// Delete a broken pod that Kubernetes does not replace by itself (H44). Not an eviction: our own budget would refuse that.
+    DeletePod {
+        /// Which.
+        pod: MemberName,
+        /// Which of that name.
+        uid: String,
+        /// What its successor is made from.
+        image: String,
+    },
     /// Let evictions through again.
     ReleaseEvictions,
     /// All is done: hold everything, so that a stray change of the template rolls nothing (H11).
@@ -79,6 +88,7 @@ impl Step {
             Self::HandOver { .. } => "HandOver",
             Self::Permit { .. } => "MemberPermitted",
             Self::TakeBack { .. } => "PermitTakenBack",
+            Self::DeletePod { .. } => "BrokenPodDeleted",
             Self::ReleaseEvictions => "EvictionsReleased",
             Self::Park { .. } => "Parked",
         }
@@ -94,6 +104,9 @@ impl fmt::Display for Step {
             Self::Permit { pod, partition } => write!(f, "let Kubernetes replace {pod} (partition {partition})"),
             Self::TakeBack { pod, partition, because } => {
                 write!(f, "take the permit for {pod} back (partition {partition}): {}", because.message)
+            }
+            Self::DeletePod { pod, uid, image } => {
+                write!(f, "delete broken pod {pod} ({uid}) so that it comes back from image {image}")
             }
             Self::ReleaseEvictions => f.write_str("let evictions through again"),
             Self::Park { partition } => write!(f, "hold all pods at the reached version (partition {partition})"),

@@ -56,7 +56,7 @@ pub fn first_objection(gates: &[Gate], ask: &Ask<'_>) -> Verdict {
     gates.iter().try_for_each(|gate| (gate.check)(ask))
 }
 
-fn not_paused(ask: &Ask<'_>) -> Verdict {
+pub(crate) fn not_paused(ask: &Ask<'_>) -> Verdict {
     if ask.want.paused { Err(Hold::new(Reason::Paused, "paused")) } else { Ok(()) }
 }
 
@@ -145,11 +145,13 @@ pub fn settled(want: &Want, view: &View, version: &Version, pod: &Pod) -> Result
     let lacking = |stage, reason, message| Err(Lacking { stage, hold: Hold::new(reason, message) });
     let name = &pod.name;
     if !pod.is_up() {
-        let trouble = pod.trouble.as_deref().map(|trouble| format!(": {trouble}")).unwrap_or_default();
-        return lacking(StageKind::Replace, Reason::PodNotReady, format!("pod {name} is not ready{trouble}"));
+        return Err(Lacking { stage: StageKind::Replace, hold: unready(pod) });
     }
+    // A member that was just replaced is expected not to answer for a while, and has a reason of its own if it goes on.
+    let replaced = view.record.is_some() && !view.is_outdated(pod);
+    let silent = if replaced { Reason::MemberNotJoined } else { Reason::MembersUnknown };
     let Some(member) = view.quorum.member(name) else {
-        return lacking(StageKind::Join, Reason::MembersUnknown, format!("{name} is not among the known members"));
+        return Err(Lacking { stage: StageKind::Join, hold: unlisted(view, name, silent) });
     };
     match &member.healthy {
         Fact::Known(true) => {}
@@ -158,7 +160,11 @@ pub fn settled(want: &Want, view: &View, version: &Version, pod: &Pod) -> Result
             return lacking(StageKind::Join, Reason::MemberUnhealthy, format!("{name} is not healthy{trouble}"));
         }
         Fact::Unknown(why) => {
-            return lacking(StageKind::Join, Reason::MembersUnknown, format!("{name}'s health is not known: {why}"));
+            return lacking(
+                StageKind::Join,
+                silent,
+                format!("{name}'s pod is ready, and its health is not known: {why}"),
+            );
         }
     }
     let runs = match &member.version {
@@ -184,6 +190,27 @@ pub fn settled(want: &Want, view: &View, version: &Version, pod: &Pod) -> Result
         Fact::Unknown(why) => {
             lacking(StageKind::Sync, Reason::MembersUnknown, format!("{name}'s position is not known: {why}"))
         }
+    }
+}
+
+/// What keeps a pod from being up, in the most telling words that there are.
+fn unready(pod: &Pod) -> Hold {
+    let name = &pod.name;
+    match &pod.trouble {
+        _ if pod.terminating => Hold::new(Reason::PodNotReady, format!("pod {name} is terminating")),
+        Some(trouble) => Hold::new(trouble.reason(), format!("pod {name} is not ready: {trouble}")),
+        None => Hold::new(Reason::PodNotReady, format!("pod {name} is not ready")),
+    }
+}
+
+/// A pod that is ready and no member.
+fn unlisted(view: &View, name: &MemberName, silent: Reason) -> Hold {
+    match &view.quorum.members {
+        Fact::Known(members) => {
+            let listed = names(members.keys().collect::<Vec<_>>().iter());
+            Hold::new(silent, format!("pod {name} is ready, and the members are {listed}"))
+        }
+        Fact::Unknown(why) => Hold::new(Reason::MembersUnknown, format!("the members are not known: {why}")),
     }
 }
 

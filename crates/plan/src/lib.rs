@@ -12,6 +12,7 @@
 //!                  ├─ permit    a lowered partition that Kubernetes has not used yet
 //!                  ├─ retarget  somebody changes their mind half way
 //!                  ├─ path      which versions lead to which
+//!                  ├─ mend      a replaced member that is broken, and a spec that was mended since
 //!                  ├─ handover  who leads while it is down
 //!                  └─ stage     how long each stage may take
 //! ```
@@ -23,6 +24,7 @@ pub mod fact;
 pub mod fence;
 pub mod gate;
 pub mod handover;
+pub mod mend;
 pub mod path;
 pub mod permit;
 pub mod quorum;
@@ -31,6 +33,7 @@ pub mod record;
 pub mod retarget;
 pub mod rollout;
 pub mod stage;
+pub mod trouble;
 pub mod version;
 pub mod want;
 pub mod workload;
@@ -41,6 +44,7 @@ pub use path::Path;
 pub use quorum::{Member, MemberName, Quorum};
 pub use reason::Reason;
 pub use record::Record;
+pub use trouble::Trouble;
 pub use version::Version;
 pub use want::Want;
 pub use workload::{Pod, View, Workload};

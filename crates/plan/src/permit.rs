@@ -7,11 +7,12 @@ use jiff::Timestamp;
 use crate::{
     bug::{self, Bug},
     decision::{Decision, Hold, Plan, Step},
-    gate::{self, BEFORE_RESTART},
+    gate, mend,
+    quorum::Member,
     reason::Reason,
     record::Record,
     retarget::is_revert,
-    rollout::{WATCHFUL, alone, ask, halt, template_changed, wait},
+    rollout::{WATCHFUL, alone, ask, gates, halt, template_changed, wait},
     stage::StageKind,
     want::Want,
     workload::{Evictions, Pod, Strategy, View},
@@ -22,6 +23,8 @@ pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp
     let (pod, partition) = standing(view, record)?;
     match objection(want, view, record, pod, partition) {
         Err(because) if !bug::active(Bug::PermitLeftStanding) => Some(take_back(record, pod, partition, because)),
+        // Kubernetes leaves a permit for a pod that is not ready unused (kubernetes#67250).
+        Ok(()) if mend::deletable(want, view, record) == Some(pod) => Some(mend::delete(record, pod)),
         Ok(()) | Err(_) => {
             let stage = record.enter(StageKind::Replace, &pod.name, now);
             let message = format!("Kubernetes may replace pod {} and has not begun", pod.name);
@@ -52,7 +55,7 @@ fn standing<'a>(view: &'a View, record: &Record) -> Option<(&'a Pod, u32)> {
 
 /// What speaks against the permit now.
 fn objection(want: &Want, view: &View, record: &Record, pod: &Pod, partition: u32) -> Result<(), Hold> {
-    gate::first_objection(BEFORE_RESTART, &ask(want, view, record, pod))?;
+    gate::first_objection(gates(want, view, record, pod), &ask(want, view, record, pod))?;
     let ignored = bug::active(Bug::LeaderNotChecked) || bug::active(Bug::HandOverNotVerified);
     if view.quorum.leader.is(&pod.name) && !alone(view) && !ignored {
         return Err(Hold::new(Reason::LeaderUnknown, format!("{} leads now", pod.name)));
@@ -60,7 +63,7 @@ fn objection(want: &Want, view: &View, record: &Record, pod: &Pod, partition: u3
     if !gate::evictions_held(want, view)? {
         return Err(Hold::new(Reason::QuorumAtRisk, "nothing keeps a drain from taking a second member down"));
     }
-    if view.workload.image != record.target.image {
+    if record.is_changed(view) {
         return Err(template_changed(view, record));
     }
     let several = view.outdated().filter(|pod| pod.index >= partition).nth(1).is_some();
@@ -79,6 +82,7 @@ fn take_back(record: &mut Record, pod: &Pod, partition: u32, because: Hold) -> D
     let above = pod.index.saturating_add(1);
     record.move_partition(partition, above);
     record.stage = None;
+    record.hand_over = None;
     Decision::Act(Step::TakeBack { pod: pod.name.clone(), partition: above, because })
 }
 
@@ -89,7 +93,10 @@ pub(crate) fn release_if_idle(decision: Decision, view: &View) -> Decision {
         Decision::Wait { on, .. } => on.reason == Reason::Paused,
         Decision::Act(_) => false,
     };
-    let idle = view.permitted().is_none() && view.pods.iter().all(Pod::is_up) && gate::pods_present(view).is_ok();
+    let up = view.pods.iter().all(Pod::is_up) && gate::pods_present(view).is_ok();
+    // A replaced member that has not joined is down because of us, ready or not: a drain would take a second one.
+    let joined = |pod: &Pod| view.quorum.member(&pod.name).is_some_and(Member::is_healthy);
+    let idle = view.permitted().is_none() && up && (view.record.is_none() || view.updated().all(joined));
     if resting && idle && view.evictions == Evictions::HeldByUs {
         Decision::Act(Step::ReleaseEvictions)
     } else {

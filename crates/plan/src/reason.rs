@@ -45,6 +45,18 @@ pub enum Reason {
     QuorumAtRisk,
     /// A pod is missing, terminating or not ready.
     PodNotReady,
+    /// No node takes the pod.
+    Unschedulable,
+    /// The image's name is none, or the image may not be pulled and is not on the node.
+    ImageUnusable,
+    /// The image can't be had from its registry.
+    ImagePullFailed,
+    /// A container can't be made or started: a ConfigMap, a Secret, a volume or a command is missing.
+    ContainerConfigError,
+    /// A container's process ends again and again.
+    CrashLooping,
+    /// The pod of a replaced member is ready, and the member does not answer or is not among the members.
+    MemberNotJoined,
     /// A member that was replaced has not caught up with the leader's log.
     MemberBehind,
     /// A replaced member runs another version than the one asked for.
@@ -92,7 +104,7 @@ impl Reason {
                 "put the update strategy back to what the message says, and find out who changed it"
             }
             Self::TemplateChanged => {
-                "put the image back to what the message says, or ask for it in spec.version and spec.image"
+                "put the template back to what the message says, ask for the image in spec.version and spec.image, or set spec.requests.resume to a new value to go on with another template of the same image"
             }
             Self::HalfUpgraded => "set spec.requests.resume to a new value to finish what was begun",
             Self::DowngradeNotAllowed => {
@@ -109,6 +121,22 @@ impl Reason {
             Self::MemberUnhealthy => "repair the member that the message names; it goes on as soon as it is healthy",
             Self::QuorumAtRisk => "repair the unhealthy members first",
             Self::PodNotReady => "wait; if it stays, kubectl describe the pod",
+            Self::Unschedulable => "make room for the pod, or remove what keeps it from every node",
+            Self::ImageUnusable => {
+                "correct spec.image, or ask for the old version again; the pod is replaced by itself then"
+            }
+            Self::ImagePullFailed => {
+                "let the node pull the image, or ask for another one in spec.image or for the old version; the pod is replaced by itself then"
+            }
+            Self::ContainerConfigError => {
+                "create what the message says is missing, or ask for the old version; the pod is replaced by itself then"
+            }
+            Self::CrashLooping => {
+                "read kubectl logs --previous, and ask for another image or for the old version; the pod is replaced by itself then"
+            }
+            Self::MemberNotJoined => {
+                "read the member's log and check that its port can be reached; it goes on as soon as the member answers"
+            }
             Self::MemberBehind => "wait for the member to catch up",
             Self::VersionMismatch => "make spec.version say what the image contains, or ask for the old version again",
             Self::BudgetTooLoose => "make the budget leave a majority: set its maxUnavailable to 1",
@@ -138,6 +166,11 @@ impl Reason {
 
     /// True where nothing gets better by itself: the resource is Stalled until a person does something.
     pub fn needs_a_person(self) -> bool {
+        self.stalls() == Stalls::AtOnce
+    }
+
+    /// When the resource is Stalled because of it.
+    pub fn stalls(self) -> Stalls {
         match self {
             Self::InvalidSpec
             | Self::WorkloadNotFound
@@ -156,7 +189,16 @@ impl Reason {
             | Self::VersionMismatch
             | Self::BudgetTooLoose
             | Self::LeaderPriority
-            | Self::DeadlineExceeded => true,
+            // A name that is none does not become one, and what may not be pulled is not pulled.
+            | Self::ImageUnusable
+            | Self::DeadlineExceeded => Stalls::AtOnce,
+            // A registry that is slow to replicate or limits its rate, a Secret that comes a moment later, a process that waits for its
+            // peers by ending, a node that is just being added: each looks like its hopeless twin at first, and only time tells.
+            Self::Unschedulable
+            | Self::ImagePullFailed
+            | Self::ContainerConfigError
+            | Self::CrashLooping
+            | Self::MemberNotJoined => Stalls::AtDeadline,
             Self::Paused
             | Self::ControllerBehind
             | Self::MembersUnknown
@@ -170,9 +212,20 @@ impl Reason {
             | Self::AwaitingReplacement
             | Self::AwaitingConclusion
             | Self::StaleView
-            | Self::TakingOver => false,
+            | Self::TakingOver => Stalls::Never,
         }
     }
+}
+
+/// When a reason makes the resource Stalled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stalls {
+    /// It passes by itself; a stage that takes too long is `DeadlineExceeded`.
+    Never,
+    /// It may pass by itself until its stage's deadline, and keeps its name afterwards: it says more than a deadline does.
+    AtDeadline,
+    /// It never passes by itself.
+    AtOnce,
 }
 
 impl std::fmt::Display for Reason {

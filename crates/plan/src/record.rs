@@ -6,9 +6,10 @@ use jiff::Timestamp;
 
 use crate::{
     quorum::MemberName,
-    stage::{Stage, StageKind},
+    stage::{HandOver, Stage, StageKind},
     version::Version,
     want::Target,
+    workload::{Revision, View},
 };
 
 /// The upgrade that is under way.
@@ -20,8 +21,9 @@ pub struct Record {
     pub from: Target,
     /// It goes back to where an unfinished upgrade came from.
     pub reverting: bool,
-    /// The StatefulSet was seen with the target's image, so a different image later is somebody else's doing.
-    pub template_seen: bool,
+    /// The revision that the controller made of the target's template, once it was seen. Another image or another revision later is
+    /// somebody else's doing.
+    pub revision: Option<Revision>,
     /// When it began.
     pub started_at: Timestamp,
     /// The partition that we wrote last or are about to write.
@@ -35,6 +37,11 @@ pub struct Record {
     pub highest_led: Option<Version>,
     /// Hand-overs that were asked for.
     pub hand_overs: u32,
+    /// The hand-over that was asked for and has not been seen yet. Its clock is its own: what other members do meanwhile does not
+    /// start it again.
+    pub hand_over: Option<HandOver>,
+    /// Members that were replaced for a target that was given up since. One of them that is broken may be deleted (H44).
+    pub abandoned: BTreeSet<MemberName>,
     /// What is being waited for, and since when.
     pub stage: Option<Stage>,
 }
@@ -46,13 +53,15 @@ impl Record {
             target,
             from,
             reverting: false,
-            template_seen: false,
+            revision: None,
             started_at: now,
             partition,
             previous_partitions: BTreeSet::from([found]),
             completed: Vec::new(),
             highest_led: None,
             hand_overs: 0,
+            hand_over: None,
+            abandoned: BTreeSet::new(),
             stage: None,
         }
     }
@@ -61,9 +70,15 @@ impl Record {
     pub fn enter(&mut self, kind: StageKind, pod: &MemberName, now: Timestamp) -> &Stage {
         let stage = match self.stage.take() {
             Some(stage) if stage.kind == kind && stage.pod == *pod => stage,
-            Some(_) | None => Stage { kind, pod: pod.clone(), since: now, attempts: 0 },
+            Some(_) | None => Stage { kind, pod: pod.clone(), since: now },
         };
         self.stage.insert(stage)
+    }
+
+    /// Whether somebody else changed the template after it was seen: its image, or anything else in it.
+    pub fn is_changed(&self, view: &View) -> bool {
+        let revision = self.revision.as_ref().filter(|_| view.workload.observed);
+        view.workload.image != self.target.image || revision.is_some_and(|seen| *seen != view.workload.update_revision)
     }
 
     /// Notes a write of the partition, from what was seen. A write of ours that has not been seen yet may still land, and stays ours.

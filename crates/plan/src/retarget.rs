@@ -1,14 +1,15 @@
 //! What happens when somebody changes their mind half way: a revert, a new target, a corrected version (H10, H15).
 //!
-//! A new target is written at once while nothing is replaced; afterwards it waits its turn. Going back to where the upgrade came from
-//! is a revert, and a revert is finished first.
+//! A new target is written at once while nothing is replaced; afterwards it waits its turn, unless the present one can't be reached
+//! because the members that were replaced for it are broken (ADR 0005). Going back to where the upgrade came from is a revert, and a
+//! revert is finished first, with the same exception.
 
 use jiff::Timestamp;
 
 use crate::{
     bug::{self, Bug},
     decision::{Decision, Hold},
-    gate,
+    gate, mend,
     reason::Reason,
     record::Record,
     rollout::{begin, halt, wait_or_halt, write_template},
@@ -37,7 +38,7 @@ pub(crate) fn is_revert(want: &Want, record: &Record) -> bool {
 
 /// Whether any pod has begun to change for the upgrade that is under way. Until the template was seen, none can have.
 pub(crate) fn anything_replaced(view: &View, record: &Record) -> bool {
-    record.template_seen
+    record.revision.is_some()
         && (view.updated().next().is_some() || view.permitted().is_some() || gate::pods_present(view).is_err())
 }
 
@@ -60,11 +61,18 @@ pub(crate) fn revert(want: &Want, view: &View, record: &mut Record, partition: u
     if let Err(hold) = way_back(want, view, record) {
         return halt(hold);
     }
+    if record.revision.is_some() {
+        // Also the one that is gone at the moment: it may come back on either template.
+        let absent = (0..view.workload.replicas).map(|index| view.workload.member(index));
+        let absent = absent.filter(|name| view.pod(name).is_none_or(|pod| pod.terminating));
+        record.abandoned.extend(view.updated().map(|pod| pod.name.clone()).chain(absent));
+    }
     std::mem::swap(&mut record.from, &mut record.target);
     record.reverting = true;
-    record.template_seen = false;
+    record.revision = None;
     record.completed.clear();
     record.stage = None;
+    record.hand_over = None;
     record.move_partition(partition, view.workload.replicas);
     write_template(record, view.workload.replicas)
 }
@@ -81,7 +89,7 @@ fn leader_version(view: &View) -> Result<(), Hold> {
     }
 }
 
-/// A new target before any member was touched: nothing stands in the way.
+/// A new target before any member was touched, or because the ones that were are broken: nothing stands in the way.
 pub(crate) fn retarget(
     want: &Want,
     view: &View,
@@ -90,11 +98,15 @@ pub(crate) fn retarget(
     now: Timestamp,
 ) -> Decision {
     let Some(record) = slot.take() else { return Decision::Done };
-    if let Err(hold) = passable(want, view, &want.target, &record.from.version) {
+    let from = if anything_replaced(view, &record) { mend::held(view, &record).clone() } else { record.from.clone() };
+    if let Err(hold) = passable(want, view, &want.target, &from.version) {
         *slot = Some(record);
         return halt(hold);
     }
-    let mut next = Record::begin(record.from, want.target.clone(), record.partition, partition, now);
+    let mut next = Record::begin(from, want.target.clone(), record.partition, partition, now);
+    next.abandoned = mend::broken_members(want, view, &record, now).chain(record.abandoned.iter().cloned()).collect();
+    next.highest_led = record.highest_led;
+    next.hand_overs = record.hand_overs;
     next.previous_partitions.extend(record.previous_partitions);
     next.move_partition(partition, view.workload.replicas);
     begin(next, slot)

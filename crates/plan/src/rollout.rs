@@ -15,12 +15,14 @@ use jiff::Timestamp;
 use crate::{
     bug::{self, Bug},
     decision::{Decision, Hold, Plan, Step},
-    gate::{self, Ask, BEFORE_RESTART},
-    handover, permit,
-    reason::Reason,
+    gate::{self, Ask, BEFORE_RESTART, Gate},
+    handover,
+    mend::{self, BEFORE_MEND},
+    permit,
+    reason::{Reason, Stalls},
     record::Record,
     retarget::{anything_replaced, correct_version, is_revert, passable, retarget, revert},
-    stage::StageKind,
+    stage::{HandOver, StageKind},
     want::{Target, Want},
     workload::{Evictions, Pod, Strategy, View},
 };
@@ -44,7 +46,10 @@ pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
 
 /// Brings the record up to what the cluster shows.
 fn note_progress(record: &mut Record, view: &View) {
-    record.template_seen |= view.workload.observed && view.workload.image == record.target.image;
+    let observed = view.workload.observed || bug::active(Bug::ControllerNotAwaited);
+    if record.revision.is_none() && observed && view.workload.image == record.target.image {
+        record.revision = Some(view.workload.update_revision.clone());
+    }
     let led = view
         .quorum
         .leader
@@ -63,7 +68,7 @@ fn decide(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp)
         return decision;
     }
     if want.paused {
-        return wait(Hold::new(Reason::Paused, "paused"), SOON);
+        return paused(want, view, record.as_ref(), now);
     }
     let Strategy::RollingUpdate { partition } = view.workload.strategy else {
         return halt(unusable_strategy(record.as_ref()));
@@ -75,7 +80,7 @@ fn decide(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp)
             format!("somebody set the partition to {partition}; this upgrade had set it to {}", record.partition);
         return halt(Hold::new(Reason::StrategyChanged, message));
     }
-    if !view.workload.observed {
+    if !view.workload.observed && !bug::active(Bug::ControllerNotAwaited) {
         return wait(
             Hold::new(Reason::ControllerBehind, "the StatefulSet's controller has not seen the newest spec yet"),
             SOON,
@@ -85,6 +90,17 @@ fn decide(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp)
         None => at_rest(want, view, record, partition, now),
         Some(_) => under_way(want, view, record, partition, now),
     }
+}
+
+/// Nothing is begun. Where there is nothing to begin either, what is wanted is there, and that is what people and kstatus are told.
+fn paused(want: &Want, view: &View, record: Option<&Record>, now: Timestamp) -> Decision {
+    let resting = match (record, view.workload.strategy) {
+        (None, Strategy::RollingUpdate { partition }) if view.workload.observed => {
+            at_rest(want, view, &mut None, partition, now) == Decision::Done
+        }
+        (None | Some(_), Strategy::RollingUpdate { .. } | Strategy::OnDelete) => false,
+    };
+    if resting { Decision::Done } else { wait(Hold::new(Reason::Paused, "paused"), SOON) }
 }
 
 fn unusable_strategy(record: Option<&Record>) -> Hold {
@@ -105,10 +121,15 @@ fn unusable_strategy(record: Option<&Record>) -> Hold {
 }
 
 pub(crate) fn template_changed(view: &View, record: &Record) -> Hold {
-    let message = format!(
-        "somebody set the image to {}; this upgrade had set it to {}",
-        view.workload.image, record.target.image
-    );
+    let (image, revision) = (&view.workload.image, &view.workload.update_revision);
+    let message = match &record.revision {
+        Some(seen) if *image == record.target.image => {
+            format!("somebody changed the pod template, not its image: it is revision {revision} and was {seen}")
+        }
+        Some(_) | None => {
+            format!("somebody set the image to {image}; this upgrade had set it to {}", record.target.image)
+        }
+    };
     Hold::new(Reason::TemplateChanged, message)
 }
 
@@ -169,7 +190,7 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
     // Where it came from is not known any more, so it can't be reverted: from and target are the same.
     let target = Target { version, image: view.workload.image.clone() };
     let mut resumed = Record::begin(target.clone(), target, partition, partition, now);
-    resumed.template_seen = true;
+    resumed.revision = Some(view.workload.update_revision.clone());
     let decision =
         permit::mind(want, view, &mut resumed, now).unwrap_or_else(|| roll(want, view, &mut resumed, partition, now));
     *record = Some(resumed);
@@ -193,16 +214,28 @@ fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32
     if let Err(hold) = correct_version(want, view, record) {
         return halt(hold);
     }
-    if want.target != record.target
-        && !record.reverting
-        && (!anything_replaced(view, record) || bug::active(Bug::RetargetHalfWay))
-    {
-        return retarget(want, view, slot, partition, now);
+    if want.target != record.target {
+        let untouched = !record.reverting && (!anything_replaced(view, record) || bug::active(Bug::RetargetHalfWay));
+        // A target that changed when members are replaced already waits its turn: holding everything again would bring a replaced
+        // member that is evicted back on the old version (H10). One that can't be reached is given up (H44).
+        match mend::needs_another_target(want, view, record, now) {
+            Ok(broken) if broken && bug::active(Bug::MendBeforeTemplate) => {
+                if let Some(pod) = view.pods.last() {
+                    return mend::delete(record, pod);
+                }
+            }
+            Ok(broken) if broken || untouched => return retarget(want, view, slot, partition, now),
+            Ok(_) => {}
+            Err(hold) => return wait_or_halt(hold),
+        }
     }
-    // A target that changed when members are replaced already waits its turn: holding everything again would bring a replaced
-    // member that is evicted back on the old version (H10).
-    if view.workload.image != record.target.image {
-        if record.template_seen {
+    if view.resumed && view.workload.image == record.target.image && record.is_changed(view) {
+        // A person says that the other template is meant.
+        record.revision = Some(view.workload.update_revision.clone());
+        record.completed.clear();
+    }
+    if record.is_changed(view) {
+        if record.revision.is_some() {
             return halt(template_changed(view, record));
         }
         record.move_partition(partition, view.workload.replicas);
@@ -213,7 +246,21 @@ fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32
         *slot = None;
         return at_rest(want, view, slot, partition, now);
     }
-    decision
+    say_what_waits(want, record, decision)
+}
+
+/// Somebody who asks for another target while this one is stuck must learn why nothing happens.
+fn say_what_waits(want: &Want, record: &Record, decision: Decision) -> Decision {
+    match decision {
+        Decision::Halt { on } if want.target != record.target && !want.paused => {
+            let message = format!(
+                "{}; {} is wanted, and waits until {} is reached or {} is asked for again",
+                on.message, want.target.image, record.target, record.from
+            );
+            halt(Hold::new(on.reason, message))
+        }
+        Decision::Halt { .. } | Decision::Act(_) | Decision::Wait { .. } | Decision::Done => decision,
+    }
 }
 
 pub(crate) fn begin(record: Record, slot: &mut Option<Record>) -> Decision {
@@ -240,10 +287,11 @@ fn roll(want: &Want, view: &View, record: &mut Record, partition: u32, now: Time
     {
         return decision;
     }
-    let Some(victim) = view.outdated().next_back() else {
+    // A broken one first: nothing else goes on while it is there (C5), and replacing it costs nothing.
+    let Some(victim) = mend::deletable(want, view, record).or_else(|| view.outdated().next_back()) else {
         return conclude(want, view, record, partition);
     };
-    if let Err(hold) = gate::first_objection(BEFORE_RESTART, &ask(want, view, record, victim)) {
+    if let Err(hold) = gate::first_objection(gates(want, view, record, victim), &ask(want, view, record, victim)) {
         // Kubernetes does not replace a pod that is not ready (kubernetes#67250): that may take a person.
         if !victim.is_up() && record.enter(StageKind::Replace, &victim.name, now).is_overdue(&want.deadlines, now) {
             return overdue_halt(record, &hold);
@@ -256,28 +304,35 @@ fn roll(want: &Want, view: &View, record: &mut Record, partition: u32, now: Time
         }
     } else {
         record.stage = None;
+        record.hand_over = None;
     }
     match gate::evictions_held(want, view) {
         Ok(true) => {}
         Ok(false) => return Decision::Act(Step::HoldEvictions),
         Err(hold) => return wait_or_halt(hold),
     }
+    if mend::deletable(want, view, record) == Some(victim) {
+        record.stage = None;
+        record.enter(StageKind::Replace, &victim.name, now);
+        return mend::delete(record, victim);
+    }
     let to = if bug::active(Bug::PartitionTooLow) { victim.index.saturating_sub(1) } else { victim.index };
     record.move_partition(partition, to);
     record.stage = None;
+    record.hand_over = None;
     record.enter(StageKind::Replace, &victim.name, now);
     Decision::Act(Step::Permit { pod: victim.name.clone(), partition: to })
 }
 
 /// While leadership is on its way nobody knows who leads; that is what was asked for, and its own clock runs.
 fn await_hand_over(want: &Want, view: &View, record: &Record, now: Timestamp) -> Option<Decision> {
-    let stage = record.stage.as_ref().filter(|stage| stage.kind == StageKind::HandOver)?;
+    let asked = record.hand_over.as_ref()?;
     let why = view.quorum.leader.why()?;
-    if stage.is_overdue(&want.deadlines, now) {
+    if asked.is_overdue(&want.deadlines, now) {
         return None;
     }
     Some(wait(
-        Hold::new(Reason::AwaitingHandOver, format!("leadership was asked to leave {}: {why}", stage.pod)),
+        Hold::new(Reason::AwaitingHandOver, format!("leadership was asked to leave {}: {why}", asked.pod)),
         WATCHFUL,
     ))
 }
@@ -303,18 +358,24 @@ fn await_replaced(want: &Want, view: &View, record: &mut Record, now: Timestamp)
     if stage.is_overdue(&want.deadlines, now) {
         return Some(overdue_halt(record, &lacking.hold));
     }
-    // Also what would need a person elsewhere: PD shows its old version for a moment after it has started.
-    Some(wait(lacking.hold, SOON))
+    Some(match lacking.stage {
+        // Some of what is wrong with a pod never passes by itself.
+        StageKind::Replace => wait_or_halt(lacking.hold),
+        // Also what would need a person elsewhere: PD shows its old version for a moment after it has started.
+        StageKind::Join | StageKind::Sync => wait(lacking.hold, SOON),
+    })
 }
 
 fn overdue_halt(record: &Record, hold: &Hold) -> Decision {
-    if hold.reason.needs_a_person() {
-        // It names what to do better than a deadline does.
-        return halt(hold.clone());
-    }
     let stage = record.stage.as_ref().map_or("", |stage| stage.kind.lacking());
     let pod = record.stage.as_ref().map_or("", |stage| stage.pod.as_str());
-    halt(Hold::new(Reason::DeadlineExceeded, format!("the time for {pod} is up and {stage}: {}", hold.message)))
+    let message = format!("the time for {pod} is up and {stage}: {}", hold.message);
+    match hold.reason.stalls() {
+        // It names what to do better than a deadline does.
+        Stalls::AtOnce => halt(hold.clone()),
+        Stalls::AtDeadline => halt(Hold::new(hold.reason, message)),
+        Stalls::Never => halt(Hold::new(Reason::DeadlineExceeded, message)),
+    }
 }
 
 /// The leader's turn has come. None when leadership may be taken as moved.
@@ -323,26 +384,24 @@ fn hand_over(want: &Want, view: &View, record: &mut Record, victim: &Pod, now: T
         Ok(to) => to.name.clone(),
         Err(hold) => return Some(wait_or_halt(hold)),
     };
-    let asked =
-        record.stage.as_ref().is_some_and(|stage| stage.kind == StageKind::HandOver && stage.pod == victim.name);
-    if asked && bug::active(Bug::HandOverNotVerified) {
+    let asked = record.hand_over.as_ref().filter(|asked| asked.pod == victim.name);
+    if asked.is_some() && bug::active(Bug::HandOverNotVerified) {
         return None;
     }
-    let mut stage = record.enter(StageKind::HandOver, &victim.name, now).clone();
-    if asked && !stage.is_overdue(&want.deadlines, now) {
+    if let Some(asked) = asked.filter(|asked| !asked.is_overdue(&want.deadlines, now)) {
         let hold = Hold::new(
             Reason::AwaitingHandOver,
             format!("leadership was asked to leave {} and is still there", victim.name),
         );
-        return Some(if stage.attempts > HAND_OVER_PATIENCE {
-            halt(Hold::new(Reason::DeadlineExceeded, format!("{}, after {} attempts", hold.message, stage.attempts)))
+        return Some(if asked.attempts > HAND_OVER_PATIENCE {
+            halt(Hold::new(Reason::DeadlineExceeded, format!("{}, after {} attempts", hold.message, asked.attempts)))
         } else {
             wait(hold, WATCHFUL)
         });
     }
-    stage.since = now;
-    stage.attempts = stage.attempts.saturating_add(1);
-    record.stage = Some(stage);
+    let attempts = asked.map_or(0, |asked| asked.attempts).saturating_add(1);
+    record.stage = None;
+    record.hand_over = Some(HandOver { pod: victim.name.clone(), since: now, attempts });
     record.hand_overs = record.hand_overs.saturating_add(1);
     // From here on it may lead, whether or not we ever see it do so.
     if let Some(version) = view.quorum.member(&to).and_then(|member| member.version.known()) {
@@ -354,6 +413,7 @@ fn hand_over(want: &Want, view: &View, record: &mut Record, victim: &Pod, now: T
 /// All members are replaced and up: bring the StatefulSet to rest (H11).
 fn conclude(want: &Want, view: &View, record: &mut Record, partition: u32) -> Decision {
     record.stage = None;
+    record.hand_over = None;
     if let Err(hold) = gate::members_known(view).and_then(|()| gate::leader_known(view)) {
         return wait_or_halt(hold);
     }
@@ -394,6 +454,11 @@ fn versions(view: &View) -> Result<Vec<crate::Version>, Hold> {
 
 pub(crate) fn ask<'a>(want: &'a Want, view: &'a View, record: &'a Record, victim: &'a Pod) -> Ask<'a> {
     Ask { want, view, version: &record.target.version, victim }
+}
+
+/// What must hold before this one is taken down: less for one that is lost already.
+pub(crate) fn gates(want: &Want, view: &View, record: &Record, victim: &Pod) -> &'static [Gate] {
+    if mend::is_lost(want, view, record, victim) { BEFORE_MEND } else { BEFORE_RESTART }
 }
 
 pub(crate) fn wait(on: Hold, recheck: Duration) -> Decision {

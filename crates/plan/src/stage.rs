@@ -11,8 +11,6 @@ use crate::{quorum::MemberName, want::Deadlines};
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr, strum::EnumIter,
 )]
 pub enum StageKind {
-    /// Leadership was asked to leave this member.
-    HandOver,
     /// This member's pod was permitted to be replaced, until the new one is Ready.
     Replace,
     /// The pod is Ready, until its member is healthy.
@@ -25,7 +23,6 @@ impl StageKind {
     /// How long it may take.
     pub fn deadline(self, deadlines: &Deadlines) -> Duration {
         match self {
-            Self::HandOver => deadlines.step_down,
             Self::Replace => deadlines.ready,
             Self::Join => deadlines.health,
             Self::Sync => deadlines.sync,
@@ -35,11 +32,28 @@ impl StageKind {
     /// For a person: what has not happened.
     pub fn lacking(self) -> &'static str {
         match self {
-            Self::HandOver => "leadership has not left it",
             Self::Replace => "its pod is not ready",
             Self::Join => "it is not healthy as a member",
             Self::Sync => "it has not caught up with the leader",
         }
+    }
+}
+
+/// A hand-over that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandOver {
+    /// Whom leadership was asked to leave.
+    pub pod: MemberName,
+    /// When it was asked last.
+    pub since: Timestamp,
+    /// How often it was asked.
+    pub attempts: u32,
+}
+
+impl HandOver {
+    /// Whether its time is up.
+    pub fn is_overdue(&self, deadlines: &Deadlines, now: Timestamp) -> bool {
+        is_over(self.since, deadlines.step_down, now)
     }
 }
 
@@ -52,13 +66,16 @@ pub struct Stage {
     pub pod: MemberName,
     /// Since when; deadlines count from here.
     pub since: Timestamp,
-    /// How often the act of this stage was tried again.
-    pub attempts: u32,
 }
 
 impl Stage {
     /// Whether its time is up.
     pub fn is_overdue(&self, deadlines: &Deadlines, now: Timestamp) -> bool {
-        now.duration_since(self.since).unsigned_abs() >= self.kind.deadline(deadlines) && now >= self.since
+        is_over(self.since, self.kind.deadline(deadlines), now)
     }
+}
+
+/// A clock that was set back ends nothing.
+fn is_over(since: Timestamp, deadline: Duration, now: Timestamp) -> bool {
+    now >= since && now.duration_since(since).unsigned_abs() >= deadline
 }

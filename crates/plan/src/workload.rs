@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use crate::{
     quorum::{MemberName, Quorum},
     record::Record,
+    trouble::Trouble,
 };
 
 /// The name of a ControllerRevision: what `controller-revision-hash` carries.
@@ -71,6 +72,8 @@ impl Workload {
 pub struct Pod {
     /// Its name, which is its member's name too.
     pub name: MemberName,
+    /// Which pod of that name it is: a later one is another.
+    pub uid: String,
     /// Its place, counted from the StatefulSet's first ordinal: what `partition` counts.
     pub index: u32,
     /// What it was made from.
@@ -79,8 +82,8 @@ pub struct Pod {
     pub ready_since: Option<Timestamp>,
     /// It has a deletion timestamp.
     pub terminating: bool,
-    /// What keeps it from being ready, in Kubernetes' words, where there is something to say.
-    pub trouble: Option<String>,
+    /// What keeps it from being ready, where Kubernetes says so.
+    pub trouble: Option<Trouble>,
 }
 
 impl Pod {
@@ -134,6 +137,16 @@ impl View {
     /// Whether the pod is not made from the newest template.
     pub fn is_outdated(&self, pod: &Pod) -> bool {
         pod.revision != self.workload.update_revision
+    }
+
+    /// Whether a pod at this index that has to be made anew now gets the newest template: at or above the partition it does, below it
+    /// gets the held revision, which may be the same one.
+    pub fn comes_back_updated(&self, index: u32) -> bool {
+        let held = match self.workload.strategy {
+            Strategy::RollingUpdate { partition } => index < partition,
+            Strategy::OnDelete => false,
+        };
+        self.workload.observed && (!held || self.workload.current_revision == self.workload.update_revision)
     }
 
     /// One pod by its member's name.

@@ -23,7 +23,10 @@ pub fn all() -> Vec<Bug> {
 #[cfg(feature = "seeded-bugs")]
 pub fn hunt(bug: Bug, seeds: usize) -> Caught {
     // What goes wrong with fences and records goes wrong around a crash.
-    let fencing = matches!(bug, Bug::UnfencedWrites | Bug::NoTouchAtTakeOver | Bug::LeaseNotChecked | Bug::NoIntent);
+    let fencing = matches!(
+        bug,
+        Bug::UnfencedWrites | Bug::NoTouchAtTakeOver | Bug::LeaseNotChecked | Bug::NoIntent | Bug::MendUnfenced
+    );
     let (first, second): (Suite, Suite) = if fencing { (crash, walks) } else { (walks, crash) };
     let (runs, by) = first(bug, seeds);
     if by.is_some() {
@@ -49,7 +52,7 @@ fn walks(bug: Bug, seeds: usize) -> (usize, Option<String>) {
 #[cfg(feature = "seeded-bugs")]
 fn crash(bug: Bug, _: usize) -> (usize, Option<String>) {
     use crate::crash;
-    let (tried, failure) = crash::hunt(crash::SEEDS, |strike| planted(bug, strike));
+    let (tried, failure) = crash::hunt(&crash::stories(), |strike| planted(bug, strike));
     (tried, failure.map(|failure| format!("crash: {failure}")))
 }
 

@@ -21,11 +21,34 @@ const FROZEN: [Strike; 3] =
 /// Reference upgrades whose first leader is on the lowest, the middle and the highest ordinal.
 pub const SEEDS: &[u64] = &[1, 2, 3];
 
+/// What is struck at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Story {
+    /// An upgrade that nothing disturbs.
+    Upgrade(u64),
+    /// An upgrade whose first new pod is broken, until the spec is mended.
+    Mend(u64),
+}
+
+impl Story {
+    fn scenario(self) -> Scenario {
+        match self {
+            Self::Upgrade(seed) => pd::reference(seed),
+            Self::Mend(seed) => pd::mend(seed),
+        }
+    }
+}
+
+/// All that is struck at: an upgrade per seed, a mend by a new version, and one by a revert.
+pub fn stories() -> Vec<Story> {
+    SEEDS.iter().map(|seed| Story::Upgrade(*seed)).chain([Story::Mend(2), Story::Mend(3)]).collect()
+}
+
 /// One place to strike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Which scenario, by seed.
-    pub seed: u64,
+    /// Which scenario.
+    pub story: Story,
     /// Which call.
     pub call: u64,
     /// How.
@@ -48,15 +71,16 @@ pub struct Report {
 
 /// How an undisturbed run ended.
 struct Reference {
+    story: Story,
     scenario: Scenario,
     end: Value,
     restarts: Vec<String>,
     calls: Vec<String>,
 }
 
-/// Strikes everywhere, in one reference upgrade per seed.
-pub fn everywhere(seeds: &[u64]) -> Result<Report> {
-    let references = seeds.iter().map(|seed| undisturbed(*seed)).collect::<Result<Vec<_>>>()?;
+/// Strikes everywhere in these.
+pub fn everywhere(stories: &[Story]) -> Result<Report> {
+    let references = stories.iter().map(|story| undisturbed(*story)).collect::<Result<Vec<_>>>()?;
     let points = all_points(&references);
     let judged = fleet::run(points.len(), |number| strike(&references, points.get(number)), |_| false);
     let mut report = Report::default();
@@ -73,10 +97,10 @@ pub fn everywhere(seeds: &[u64]) -> Result<Report> {
 
 /// Strikes until something fails, with every strike run through `around`: how many runs it took, and what failed.
 pub fn hunt(
-    seeds: &[u64],
+    stories: &[Story],
     around: impl Fn(&dyn Fn() -> Option<Judged>) -> Option<Judged> + Sync,
 ) -> (usize, Option<String>) {
-    let Ok(references) = seeds.iter().map(|seed| undisturbed(*seed)).collect::<Result<Vec<_>>>() else {
+    let Ok(references) = stories.iter().map(|story| undisturbed(*story)).collect::<Result<Vec<_>>>() else {
         return (0, None);
     };
     let points = all_points(&references);
@@ -86,11 +110,12 @@ pub fn hunt(
     (judged.len(), failure)
 }
 
-fn undisturbed(seed: u64) -> Result<Reference> {
-    let scenario = pd::reference(seed);
+fn undisturbed(story: Story) -> Result<Reference> {
+    let scenario = story.scenario();
     let outcome = harness::run(&scenario, &[], &operator)?;
-    ensure!(outcome.fault().is_none(), "the undisturbed upgrade of seed {seed} failed: {:?}", outcome.fault());
+    ensure!(outcome.fault().is_none(), "the undisturbed {story:?} failed: {:?}", outcome.fault());
     Ok(Reference {
+        story,
         end: end_state(&outcome),
         restarts: sorted(&outcome.verdict.restarts),
         calls: outcome.calls,
@@ -105,14 +130,14 @@ fn all_points(references: &[Reference]) -> Vec<(usize, Point)> {
 }
 
 fn points(reference: &Reference) -> impl Iterator<Item = Point> {
-    let seed = reference.scenario.seed;
+    let story = reference.story;
     reference.calls.iter().enumerate().flat_map(move |(index, what)| {
         let call = index as u64;
         // A frozen read is harmless; what may land late is a write or a verb.
         let lands = !what.starts_with("GET") && !what.ends_with("/v3/maintenance/status");
         let freezes = FROZEN.into_iter().filter(move |_| lands);
         [Strike::KillBefore, Strike::KillAfter].into_iter().chain(freezes).map(move |strike| Point {
-            seed,
+            story,
             call,
             strike,
         })
@@ -127,7 +152,7 @@ fn strike(references: &[Reference], point: Option<&(usize, Point)>) -> Option<Ju
     let reference = references.get(*index)?;
     let what = reference.calls.get(usize::try_from(point.call).ok()?)?;
     let failed =
-        |why: String| Some(format!("seed {} {:?} at call {} ({what}): {why}", point.seed, point.strike, point.call));
+        |why: String| Some(format!("{:?} {:?} at call {} ({what}): {why}", point.story, point.strike, point.call));
     let outcome = match harness::run(&reference.scenario, &[(point.call, point.strike)], &operator) {
         Ok(outcome) => outcome,
         Err(error) => return Some((point.strike, failed(error.to_string()), 0)),

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use windlass_sim::{
     objects,
     scenario::{Action, Ending, Moment, Place, Scenario, Subject, When},
+    world::ImageBehaviour,
 };
 
 /// Where the cluster lives.
@@ -64,6 +65,20 @@ pub fn reference(seed: u64) -> Scenario {
         max_leader_moves: Some(2),
         limit: Duration::from_mins(40),
     }
+}
+
+/// An upgrade whose image is broken until the spec is mended, with the first member waiting for it: by the next version for even
+/// seeds, by a revert for odd ones.
+pub fn mend(seed: u64) -> Scenario {
+    let broken = if seed.is_multiple_of(3) { ImageBehaviour::CannotPull } else { ImageBehaviour::Crashes };
+    let (mended, broken_image) =
+        (if seed.is_multiple_of(2) { "8.5.4" } else { "8.5.0" }, "registry.example/pingcap/pd:v8.5.3");
+    let timeline = vec![
+        after(Duration::ZERO, Action::Image(broken_image.into(), broken)),
+        Moment { when: When::Replaced(1), action: Action::DropWatches },
+        after(Duration::from_secs(20), spec(json!({ "version": mended }))),
+    ];
+    Scenario { timeline, max_leader_moves: None, ..reference(seed) }
 }
 
 /// A change of the QuorumCluster's spec.

@@ -8,7 +8,7 @@ use windlass_sim::{
     harness::{self, Outcome},
     rng::Rng,
     scenario::{Action, Ending, Moment, Scenario, Subject, When},
-    world::BadAnswer,
+    world::{BadAnswer, ImageBehaviour},
 };
 
 use crate::{crash, fleet, operator, pd};
@@ -80,9 +80,33 @@ impl Walk {
         self.mends.push(pd::spec(json!({"paused": false})));
     }
 
+    /// An image is broken for a while: until its registry, its Secret or its bug is mended, or until somebody asks for another.
+    fn broken_image(&mut self) {
+        let which = if self.rng.one_in(4) { usize::try_from(self.rng.below(4)).unwrap_or(0) } else { self.to };
+        let image = format!("registry.example/pingcap/pd:v{}", VERSIONS[which]);
+        let how = [
+            ImageBehaviour::CannotPull,
+            ImageBehaviour::Misconfigured,
+            ImageBehaviour::Crashes,
+            ImageBehaviour::OutOfMemory,
+        ];
+        let how = self.rng.pick(&how).copied().unwrap_or(ImageBehaviour::Crashes);
+        let soon = self.rng.between(Duration::from_millis(50), Duration::from_secs(10));
+        self.timeline.push(pd::after(soon, Action::Image(image.clone(), how)));
+        if !self.rng.one_in(3) {
+            let other = if self.rng.one_in(2) { self.from } else { usize::try_from(self.rng.below(4)).unwrap_or(0) };
+            let noticed = self.rng.between(Duration::from_secs(5), Duration::from_secs(90));
+            self.timeline.push(pd::after(noticed, pd::spec(json!({"version": VERSIONS[other]}))));
+        }
+        self.mends.push(Action::Image(image, ImageBehaviour::Works));
+    }
+
     fn step(&mut self) {
         if self.rng.one_in(12) {
             return self.trap();
+        }
+        if self.rng.one_in(8) {
+            return self.broken_image();
         }
         let when = match self.rng.below(6) {
             0 => When::Replaced(1 + usize::try_from(self.rng.below(u64::from(self.members))).unwrap_or(0)),

@@ -31,7 +31,9 @@ fn new_reasons(tale: &Tale) -> BTreeMap<String, usize> {
     let said: Vec<_> =
         tale.said(0..tale.journal.len()).into_iter().map(|spoken| (spoken.reason, spoken.message)).collect();
     let is_act = |reason: &str| {
-        ["Written", "Held", "Over", "Permitted", "Back", "Released", "Parked"].iter().any(|end| reason.ends_with(end))
+        ["Written", "Held", "Over", "Permitted", "Back", "Released", "Parked", "Deleted"]
+            .iter()
+            .any(|end| reason.ends_with(end))
     };
     let mut counts = BTreeMap::new();
     let mut before = (String::from("NotSeen"), String::new());

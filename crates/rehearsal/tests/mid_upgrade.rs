@@ -55,7 +55,7 @@ fn the_image_becomes_one_that_nobody_asked_for() {
     ];
     let tale = tell(three(), timeline);
     tale.moved_nothing(tale.between(1, 2));
-    let words = ["somebody set the image to registry.example/pingcap/pd:v8.5.1", &image(TO), "put the image back"];
+    let words = ["somebody set the image to registry.example/pingcap/pd:v8.5.1", &image(TO), "put the template back"];
     tale.last_said(tale.between(1, 2)).is_stalled("TemplateChanged", &words);
     tale.ended_ready_at(TO);
 }
@@ -134,7 +134,6 @@ fn a_version_that_the_image_does_not_contain_until_the_version_is_corrected() {
 }
 
 #[test]
-#[ignore = "an image that is corrected after the first member was replaced waits for a turn that never comes"]
 fn a_version_that_the_image_does_not_contain_until_the_image_is_corrected() {
     mislabelled(json!({"image": image(TO)})).ended_ready_at(TO);
 }

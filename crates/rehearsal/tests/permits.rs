@@ -63,7 +63,7 @@ fn it_is_taken_back_when_somebody_changes_the_image() {
         patch(cluster, &pd::workload(), &json!({"spec": {"template": {"spec": {"containers": containers}}}}));
     });
     assert_eq!(tale.replaced(0..tale.journal.len()), Vec::<String>::new(), "nobody asked for that image");
-    tale.last_said(0..tale.journal.len()).is_stalled("TemplateChanged", &["v8.5.1", "put the image back"]);
+    tale.last_said(0..tale.journal.len()).is_stalled("TemplateChanged", &["v8.5.1", "put the template back"]);
 }
 
 #[test]

@@ -7,23 +7,20 @@ use std::time::Duration;
 use serde_json::json;
 use support::{
     FROM, TO, Tale, image,
-    stage::{self, pass, patch, until_reason},
+    stage::{self, pass, patch, until_reason, until_stalled},
     three,
 };
 use windlass_rehearsal::pd;
 use windlass_sim::{harness::Cluster, scenario::Subject, world::ImageBehaviour};
 
-/// The new image behaves like this until it is mended, and so does the pod that waits for it.
-fn until_mended(behaviour: ImageBehaviour, trouble: &str) -> Tale {
+/// The new image behaves like this until it is mended, and so does the pod that waits for it. The spec stays as it is.
+fn until_mended(behaviour: ImageBehaviour, reason: &str, late_reason: &str, words: &[&str]) -> Tale {
     let tale = stage::play(three(), async |cluster| {
         cluster.world.set_image(&image(TO), behaviour);
-        let spoken = until_reason(cluster, "PodNotReady").await;
-        spoken.is_waiting("PodNotReady", &["pd-2", "kubectl describe the pod"]);
-        let spoken = until_reason(cluster, "DeadlineExceeded").await;
-        spoken.is_stalled(
-            "DeadlineExceeded",
-            &["the time for pd-2 is up", trouble, "delete the pod if it can't become well"],
-        );
+        until_reason(cluster, reason).await.is_waiting(reason, &["pd-2"]);
+        let spoken = until_stalled(cluster, late_reason).await;
+        spoken.is_stalled(late_reason, &["the time for pd-2 is up"]);
+        spoken.is_stalled(late_reason, words);
         pass(Duration::from_mins(5)).await;
         cluster.world.set_image(&image(TO), ImageBehaviour::Works);
         // What starts and never serves does not end by itself.
@@ -31,39 +28,73 @@ fn until_mended(behaviour: ImageBehaviour, trouble: &str) -> Tale {
         until_reason(cluster, "UpToDate").await;
     });
     assert_eq!(tale.replaced(tale.between(0, 1)), ["pd-2"], "no second member is risked on it");
+    assert_eq!(tale.deleted_by_us(), Vec::<String>::new(), "nothing was asked for that would make it another");
     tale.ended_ready_at(TO);
     tale
 }
 
 #[test]
 fn an_image_that_cannot_be_pulled() {
-    until_mended(ImageBehaviour::CannotPull, "ImagePullBackOff");
+    let words = ["container pd", &image(TO), "not found", "spec.image"];
+    until_mended(ImageBehaviour::CannotPull, "ImagePullFailed", "ImagePullFailed", &words);
 }
 
 #[test]
 fn an_image_whose_process_ends_at_once() {
-    until_mended(ImageBehaviour::Crashes, "last exit code 1");
+    let words = ["container pd", &image(TO), "exit code 1", "restarts", "kubectl logs --previous"];
+    until_mended(ImageBehaviour::Crashes, "CrashLooping", "CrashLooping", &words);
+}
+
+#[test]
+fn an_image_whose_process_takes_too_much_memory() {
+    let words = ["exit code 137", "OOMKilled"];
+    until_mended(ImageBehaviour::OutOfMemory, "CrashLooping", "CrashLooping", &words);
+}
+
+#[test]
+fn an_image_whose_container_cannot_be_made() {
+    let words = ["CreateContainerConfigError", "secret \"pd\" not found"];
+    until_mended(ImageBehaviour::Misconfigured, "ContainerConfigError", "ContainerConfigError", &words);
 }
 
 #[test]
 fn an_image_whose_process_never_serves() {
-    until_mended(ImageBehaviour::NeverReady, "pod pd-2 is not ready");
+    until_mended(ImageBehaviour::NeverReady, "PodNotReady", "DeadlineExceeded", &["pod pd-2 is not ready"]);
+}
+
+#[test]
+fn an_image_whose_name_is_none_stalls_at_once() {
+    let tale = stage::play(three(), async |cluster| {
+        cluster.world.set_image(&image(TO), ImageBehaviour::BadName);
+        let spoken = until_reason(cluster, "ImageUnusable").await;
+        spoken.is_stalled("ImageUnusable", &["pd-2", &image(TO), "parse", "correct spec.image"]);
+        patch(cluster, &pd::subject(), &json!({"spec": {"image": "mirror.example/pd:v8.5.3"}}));
+        until_reason(cluster, "UpToDate").await;
+    });
+    assert_eq!(tale.deleted_by_us(), ["pd-2"]);
+    tale.ended_ready_at(TO);
+}
+
+#[test]
+fn a_trouble_is_told_when_it_shows_and_when_a_person_is_needed() {
+    let tale = until_mended(ImageBehaviour::CannotPull, "ImagePullFailed", "ImagePullFailed", &[]);
+    assert_eq!(tale.events(0..tale.journal.len())["ImagePullFailed"].len(), 2);
 }
 
 /// The new image can't be pulled, and the old one is wanted again.
 async fn given_up(cluster: &Cluster) {
     cluster.world.set_image(&image(TO), ImageBehaviour::CannotPull);
-    until_reason(cluster, "DeadlineExceeded").await;
+    until_stalled(cluster, "ImagePullFailed").await;
     patch(cluster, &pd::subject(), &json!({"spec": {"version": FROM}}));
 }
 
 #[test]
-#[ignore = "a pod that never was ready can't be replaced by lowering the partition, and nothing else is tried"]
 fn an_image_that_cannot_be_pulled_is_given_up_without_a_person() {
     let tale = stage::play(three(), async |cluster| {
         given_up(cluster).await;
         until_reason(cluster, "UpToDate").await;
     });
+    assert_eq!(tale.deleted_by_us(), ["pd-2"]);
     tale.ended_ready_at(FROM);
 }
 
@@ -71,7 +102,6 @@ fn an_image_that_cannot_be_pulled_is_given_up_without_a_person() {
 fn an_image_that_cannot_be_pulled_is_given_up_once_a_person_deletes_the_pod() {
     let tale = stage::play(three(), async |cluster| {
         given_up(cluster).await;
-        pass(Duration::from_mins(5)).await;
         stage::delete(
             cluster,
             &Subject { resource: "pods".into(), namespace: pd::NAMESPACE.into(), name: "pd-2".into() },

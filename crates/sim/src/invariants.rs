@@ -4,6 +4,8 @@
 //! - a write of ours that lets Kubernetes take a member down when the others were no majority, or when that member led;
 //! - more than one member let go at once (C2);
 //! - the leader's pod deleted by the StatefulSet controller under our permit;
+//! - a pod that we delete ourselves although it is ready, or leads, or the others are no majority, or before the template it is to come
+//!   back from is written; and one that comes back from another template than the one that was written (H44);
 //! - a member that went to an older version without anybody having asked for that;
 //! - a quorum lost to an eviction while we had a member down (H12);
 //! - a write of an operator after another one had settled its take-over (H1).
@@ -96,6 +98,8 @@ struct Set {
     led: BTreeMap<String, Timestamp>,
     /// Members that are down because of us.
     down: Vec<String>,
+    /// Pods that we deleted ourselves and that are not back.
+    mended: Vec<String>,
 }
 
 #[derive(Default)]
@@ -221,10 +225,6 @@ impl Judge<'_> {
         let number = |path: &str| set.pointer(path).and_then(Value::as_u64).unwrap_or(0);
         let (start, partition) =
             (number("/spec/ordinals/start"), number("/spec/updateStrategy/rollingUpdate/partition"));
-        let images = |spec: Option<&Value>| -> Vec<String> {
-            let containers = spec.and_then(|spec| spec["containers"].as_array()).cloned().unwrap_or_default();
-            containers.iter().map(|container| container["image"].to_string()).collect()
-        };
         let wanted = images(set.pointer("/spec/template/spec"));
         let first = start + partition;
         (first..start + number("/spec/replicas"))
@@ -260,7 +260,9 @@ impl Judge<'_> {
         let pod = self.pods.entry(name.clone()).or_default();
         if change.verb == Verb::Create {
             pod.evicted = None;
+            self.pod_is_back(at, name, change);
         }
+        let pod = self.pods.entry(name.clone()).or_default();
         pod.object = if change.verb == Verb::Delete {
             Value::Null
         } else {
@@ -273,6 +275,45 @@ impl Judge<'_> {
             self.controller_deletes(at, name, change);
         } else if change.user == DRAIN {
             pod.evicted = Some(at);
+        } else if (self.is_ours)(&change.user) {
+            self.we_delete(at, name, change);
+        }
+    }
+
+    /// We delete a pod: only a broken one, and only when it comes back as another (H44).
+    fn we_delete(&mut self, at: Timestamp, pod: &Name, change: &Change) {
+        let Some(before) = change.before.as_deref() else { return };
+        let Some(owner) = before.pointer("/metadata/ownerReferences/0/name").and_then(Value::as_str) else { return };
+        let name = (pod.0.clone(), owner.to_owned());
+        let Some(set) = self.sets.get_mut(&name) else { return };
+        let template = images(set.object.pointer("/spec/template/spec"));
+        set.mended.push(pod.1.clone());
+        set.down.push(pod.1.clone());
+        self.verdict.restarts.push(pod.1.clone());
+        let conditions = before.pointer("/status/conditions").and_then(Value::as_array);
+        let ready = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
+        if conditions.is_some_and(|conditions| conditions.iter().any(ready)) {
+            self.violation(at, &format!("{} deleted by us although it is ready", pod.1));
+        }
+        if images(before.get("spec")) == template {
+            self.violation(at, &format!("{} deleted by us before the template was mended", pod.1));
+        }
+        if let Some(wrong) = self.wrong_throughout(&name, &pod.1, at) {
+            self.violation(at, &format!("{} deleted by us although {wrong}", pod.1));
+        }
+    }
+
+    /// A pod that we deleted is made anew: from the template that stands.
+    fn pod_is_back(&mut self, at: Timestamp, pod: &Name, change: &Change) {
+        let Some(made) = change.after.as_deref() else { return };
+        let Some(owner) = made.pointer("/metadata/ownerReferences/0/name").and_then(Value::as_str) else { return };
+        let Some(set) = self.sets.get_mut(&(pod.0.clone(), owner.to_owned())) else { return };
+        let waited = set.mended.iter().any(|mended| *mended == pod.1);
+        set.mended.retain(|mended| *mended != pod.1);
+        let (wanted, made) = (images(set.object.pointer("/spec/template/spec")), images(made.get("spec")));
+        if waited && wanted != made {
+            let text = format!("{} was deleted by us and came back from {made:?}, not from {wanted:?}", pod.1);
+            self.violation(at, &text);
         }
     }
 
@@ -399,6 +440,12 @@ impl Judge<'_> {
     fn violation(&mut self, at: Timestamp, text: &str) {
         self.verdict.violations.push(format!("{at} {text}"));
     }
+}
+
+/// The images of a pod's or a template's containers.
+fn images(spec: Option<&Value>) -> Vec<String> {
+    let containers = spec.and_then(|spec| spec["containers"].as_array()).cloned().unwrap_or_default();
+    containers.iter().map(|container| container["image"].to_string()).collect()
 }
 
 /// What would be wrong with taking `pod` down in this state.

@@ -219,9 +219,9 @@ fn a_pod_that_is_not_ready_says_what_kubernetes_says() {
     let mut scene = Scene::new();
     let sick = pod_mut(&mut scene.view, 1);
     sick.ready_since = None;
-    sick.trouble = Some("ImagePullBackOff".into());
+    sick.trouble = Some(windlass_plan::Trouble::Unschedulable { message: "no room".into() });
     let verdict = scene.ask(|ask| first_objection(BEFORE_RESTART, ask));
-    assert_eq!(verdict, Err(Hold::new(Reason::PodNotReady, "pod pd-1 is not ready: ImagePullBackOff")));
+    assert_eq!(verdict, Err(Hold::new(Reason::Unschedulable, "pod pd-1 is not ready: no node takes it: no room")));
 }
 
 #[test]

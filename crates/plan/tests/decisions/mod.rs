@@ -5,6 +5,7 @@ mod detours;
 mod gates;
 mod holds;
 mod manifest;
+mod mends;
 mod paths;
 mod pauses;
 mod permits;

@@ -54,6 +54,16 @@ fn a_short_pause_takes_a_permit_back_and_gives_it_again() {
     assert_eq!(world.count("PermitTakenBack"), 1);
 }
 
+#[test]
+fn a_pause_with_nothing_to_begin_is_no_reason_not_to_be_ready() {
+    let mut world = World::new(3, 0);
+    assert_eq!(world.run(), Decision::Done);
+    world.want.paused = true;
+    assert_eq!(world.pass(), Decision::Done);
+    crate::support::member_mut(&mut world.view, 1).healthy = windlass_plan::Fact::Known(false);
+    assert_eq!(answer(&world.pass()), Answer::Wait(Reason::Paused), "not all is well");
+}
+
 fn passes_of_a_whole_way(leader: u32) -> usize {
     let mut world = World::new(3, leader);
     let mut passes = 0;

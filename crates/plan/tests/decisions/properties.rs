@@ -29,12 +29,19 @@ fn disturbed(decision: &Decision) -> Option<&MemberName> {
             | Step::HoldEvictions
             | Step::TakeBack { .. }
             | Step::ReleaseEvictions
+            | Step::DeletePod { .. }
             | Step::Park { .. },
         )
         | Decision::Wait { .. }
         | Decision::Halt { .. }
         | Decision::Done => None,
     }
+}
+
+/// Replaced for a target that was given up, and not known to serve.
+fn is_lost(view: &View, name: &MemberName) -> bool {
+    let abandoned = view.record.as_ref().is_some_and(|record| record.abandoned.contains(name));
+    abandoned && view.quorum.member(name).is_none_or(|member| !member.is_healthy())
 }
 
 proptest! {
@@ -69,14 +76,46 @@ proptest! {
     fn nobody_is_disturbed_while_anything_is_unknown_or_the_quorum_would_not_survive((want, view) in anything()) {
         let decision = plan(&want, &view).decision;
         let Some(victim) = disturbed(&decision) else { return Ok(()) };
+        let lost = is_lost(&view, victim);
+        if lost && want.accept_downtime && view.workload.replicas <= 2 {
+            return Ok(());
+        }
         let members = view.quorum.members.known().expect("the members are known");
         prop_assert!(members.values().all(|member| member.healthy.known().is_some()), "a health is unknown");
-        prop_assert!(members.values().all(|member| member.version.known().is_some()), "a version is unknown");
+        prop_assert!(lost || members.values().all(|member| member.version.known().is_some()), "a version is unknown");
         let others = members.iter().filter(|(name, member)| *name != victim && member.is_healthy()).count();
         let exempt = want.accept_downtime && !can_spare_one(members.len());
         prop_assert!(others >= majority(members.len()) || exempt, "{} of {} are left", others, members.len());
-        prop_assert!(view.pods.iter().all(windlass_plan::Pod::is_up), "one at a time");
+        prop_assert!(lost || view.pods.iter().all(windlass_plan::Pod::is_up), "one at a time");
+        prop_assert!(view.pods.iter().all(|pod| !pod.terminating), "one at a time");
         prop_assert!(!want.paused, "paused");
+    }
+
+    #[test]
+    fn a_pod_is_deleted_only_if_it_is_lost_already_and_comes_back_right((want, view) in anything()) {
+        let plan = plan(&want, &view);
+        let Decision::Act(Step::DeletePod { pod: name, uid, image }) = plan.decision else { return Ok(()) };
+        let pod = view.pod(&name).expect("it was seen");
+        let record = plan.record.expect("recorded first");
+        prop_assert_eq!(&pod.uid, &uid);
+        prop_assert_eq!(&record.target.image, &image);
+        prop_assert!(is_lost(&view, &name) && !pod.is_up(), "it serves");
+        prop_assert!(!want.paused, "paused");
+        // The template was seen, the pod is not made from it, and its successor will be.
+        prop_assert!(view.workload.observed && view.workload.image == image);
+        prop_assert_eq!(record.revision.as_ref(), Some(&view.workload.update_revision));
+        prop_assert_ne!(&pod.revision, &view.workload.update_revision);
+        let held = crate::support::partition(&view).is_some_and(|partition| pod.index < partition);
+        prop_assert!(!held || view.workload.current_revision == view.workload.update_revision);
+        // One at a time.
+        prop_assert!(view.pods.iter().all(|pod| !pod.terminating));
+        prop_assert!((0..view.workload.replicas).all(|index| view.pod(&view.workload.member(index)).is_some()));
+        prop_assert_ne!(&view.evictions, &windlass_plan::workload::Evictions::Open);
+        if want.accept_downtime && view.workload.replicas <= 2 {
+            return Ok(());
+        }
+        prop_assert!(view.quorum.leader.known().is_some_and(|leader| *leader != name), "it may lead");
+        prop_assert!(view.quorum.survives_losing(&name), "it costs the quorum");
     }
 
     #[test]
@@ -106,7 +145,7 @@ proptest! {
             Decision::Act(
                 Step::Permit { partition, .. } | Step::TakeBack { partition, .. } | Step::Park { partition },
             ) => Some(*partition),
-            Decision::Act(Step::WriteTemplate { .. } | Step::HoldEvictions | Step::HandOver { .. } | Step::ReleaseEvictions)
+            Decision::Act(Step::WriteTemplate { .. } | Step::HoldEvictions | Step::HandOver { .. } | Step::DeletePod { .. } | Step::ReleaseEvictions)
             | Decision::Wait { .. }
             | Decision::Halt { .. }
             | Decision::Done => None,
@@ -171,6 +210,7 @@ fn arbitrary_views_lead_to_every_kind_of_decision() {
         "HandOver",
         "MemberPermitted",
         "PermitTakenBack",
+        "BrokenPodDeleted",
         "EvictionsReleased",
         "Parked",
         "wait",

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use proptest::{collection, option, prelude::*, sample};
 use windlass_plan::{
     Fact, Member, MemberName, Pod, Quorum, Record, View, Want, Workload, path,
-    stage::{Stage, StageKind},
+    stage::{HandOver, Stage, StageKind},
+    trouble::Trouble,
     want::{Deadlines, Target},
     workload::{Evictions, Strategy as UpdateStrategy},
 };
@@ -65,9 +66,16 @@ fn any_member() -> impl Strategy<Value = Member> {
 }
 
 fn any_stage() -> impl Strategy<Value = Stage> {
-    let kinds = vec![StageKind::HandOver, StageKind::Replace, StageKind::Join, StageKind::Sync];
-    (sample::select(kinds), 0..INDICES, -1000_i64..1000, 0_u32..5).prop_map(|(kind, index, ago, attempts)| Stage {
+    let kinds = vec![StageKind::Replace, StageKind::Join, StageKind::Sync];
+    (sample::select(kinds), 0..INDICES, -1000_i64..1000).prop_map(|(kind, index, ago)| Stage {
         kind,
+        pod: super::name(index),
+        since: at(noon().as_second() - ago),
+    })
+}
+
+fn any_hand_over() -> impl Strategy<Value = HandOver> {
+    (0..INDICES, -1000_i64..1000, 0_u32..5).prop_map(|(index, ago, attempts)| HandOver {
         pod: super::name(index),
         since: at(noon().as_second() - ago),
         attempts,
@@ -75,15 +83,18 @@ fn any_stage() -> impl Strategy<Value = Stage> {
 }
 
 fn any_record() -> impl Strategy<Value = Record> {
-    let flags = (any::<bool>(), any::<bool>());
-    (any_target(), any_target(), flags, (0..=INDICES, 0..=INDICES), option::of(text()), option::of(any_stage()))
-        .prop_map(|(from, target, (reverting, seen), (partition, previous), led, stage)| {
+    let flags = (any::<bool>(), option::of(text()), collection::btree_set((0..INDICES).prop_map(super::name), 0..3));
+    let stages = (option::of(any_stage()), option::of(any_hand_over()));
+    (any_target(), any_target(), flags, (0..=INDICES, 0..=INDICES), option::of(text()), stages).prop_map(
+        |(from, target, (reverting, seen, abandoned), (partition, previous), led, (stage, hand_over))| {
             let mut record = Record::begin(from, target, partition, previous, at(0));
-            (record.reverting, record.template_seen) = (reverting, seen);
+            (record.reverting, record.revision) = (reverting, seen.map(revision));
+            (record.abandoned, record.hand_over) = (abandoned, hand_over);
             record.highest_led = led.map(version);
             record.stage = stage;
             record
-        })
+        },
+    )
 }
 
 fn any_workload() -> impl Strategy<Value = Workload> {
@@ -122,6 +133,7 @@ fn any_view() -> impl Strategy<Value = View> {
             let named = |index: u32| workload.member(index);
             let pods = pods.into_iter().map(|(index, (made_from, ready, terminating))| Pod {
                 name: named(index),
+                uid: format!("uid-{index}"),
                 index,
                 revision: revision(made_from),
                 ready_since: ready.map(at),
@@ -157,6 +169,8 @@ enum Flaw {
     Evictions(Evictions),
     NoRecord(bool),
     Stage(Stage),
+    HandOver(HandOver),
+    Broken { index: u32, made_from: &'static str, named: bool, abandoned: bool },
     Image(&'static str),
 }
 
@@ -172,6 +186,9 @@ fn any_flaw() -> impl Strategy<Value = Flaw> {
         any_evictions().prop_map(Flaw::Evictions),
         any::<bool>().prop_map(Flaw::NoRecord),
         any_stage().prop_map(Flaw::Stage),
+        any_hand_over().prop_map(Flaw::HandOver),
+        (0..INDICES, sample::select(vec![OLD, NEW, NEWER, "9.9.9"]), any::<bool>(), any::<bool>())
+            .prop_map(|(index, made_from, named, abandoned)| Flaw::Broken { index, made_from, named, abandoned }),
         text().prop_map(Flaw::Image),
     ]
 }
@@ -194,21 +211,38 @@ fn spoil(view: &mut View, flaw: Flaw) {
         Flaw::Evictions(evictions) => view.evictions = evictions,
         Flaw::NoRecord(resumed) => (view.record, view.resumed) = (None, resumed),
         Flaw::Stage(stage) if view.record.is_some() => record_mut(view).stage = Some(stage),
+        Flaw::HandOver(asked) if view.record.is_some() => record_mut(view).hand_over = Some(asked),
+        Flaw::Broken { index, made_from, named, abandoned } if has(view, index) && index < view.workload.replicas => {
+            let pod = pod_mut(view, index);
+            (pod.ready_since, pod.revision) = (None, revision(made_from));
+            pod.trouble = named.then(|| Trouble::Unschedulable { message: "no node is left".into() });
+            member_mut(view, index).healthy = Fact::Known(false);
+            if let Some(record) = view.record.as_mut().filter(|_| abandoned) {
+                record.abandoned.insert(super::name(index));
+            }
+        }
         Flaw::Image(text) => view.workload.image = image(text),
-        Flaw::Member(..) | Flaw::NotReady(_) | Flaw::Terminating(_) | Flaw::Replicas(_) | Flaw::Stage(_) => {}
+        Flaw::Member(..)
+        | Flaw::NotReady(_)
+        | Flaw::Terminating(_)
+        | Flaw::Replicas(_)
+        | Flaw::Stage(_)
+        | Flaw::HandOver(_)
+        | Flaw::Broken { .. } => {}
     }
 }
 
 /// A way that could be real, with a few flaws.
 fn nearly_right() -> impl Strategy<Value = (Want, View)> {
     let members = 1..INDICES;
-    let place = members.prop_flat_map(|members| (Just(members), 0..members, 0..=members, 0_u8..3));
+    let place = members.prop_flat_map(|members| (Just(members), 0..members, 0..=members, 0_u8..4));
     let wish = (text(), any::<bool>(), any::<bool>());
     let flaws = collection::vec(any_flaw(), 0..3);
     (place, any_evictions(), flaws, wish).prop_map(|((members, leader, replaced, kind), evictions, flaws, wish)| {
         let mut view = match kind {
             0 => rest(members, leader),
             1 if replaced < members => permitted(members, leader, replaced),
+            3 => mending(members, leader, replaced),
             _ => half_way(members, leader, replaced),
         };
         if replaced == members && kind > 0 {
@@ -221,6 +255,24 @@ fn nearly_right() -> impl Strategy<Value = (Want, View)> {
         let (to, accept_downtime, allow_downgrade) = wish;
         (Want { target: target(to), accept_downtime, allow_downgrade, ..want(to) }, view)
     })
+}
+
+/// The highest member broke on [`NEW`], and the template of [`NEWER`] is written; or that of [`OLD`], where any member may be broken.
+fn mending(members: u32, leader: u32, odd: u32) -> View {
+    let mut view = half_way(members, leader, 1);
+    let to = if odd.is_multiple_of(2) { NEWER } else { OLD };
+    (view.workload.image, view.workload.update_revision) = (image(to), revision(to));
+    let partition = if odd.is_multiple_of(3) { members } else { members - 1 };
+    view.workload.strategy = UpdateStrategy::RollingUpdate { partition };
+    let index = if to == OLD { odd.min(members - 1) } else { members - 1 };
+    let pod = pod_mut(&mut view, index);
+    (pod.ready_since, pod.revision) = (None, revision(NEW));
+    pod.trouble = Some(Trouble::Unschedulable { message: "no node is left".into() });
+    member_mut(&mut view, index).healthy = Fact::Known(false);
+    let record = record_mut(&mut view);
+    (record.target, record.revision, record.partition) = (target(to), Some(revision(to)), partition);
+    record.abandoned = [super::name(index)].into();
+    view
 }
 
 /// What is wanted and what is seen, of either kind.

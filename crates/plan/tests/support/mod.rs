@@ -73,7 +73,8 @@ pub fn want(to: &str) -> Want {
 
 pub fn pod(index: u32, made_from: &str) -> Pod {
     let ready_since = Some(at(i64::from(index)));
-    Pod { name: name(index), index, revision: revision(made_from), ready_since, terminating: false, trouble: None }
+    let uid = format!("{index}-of-{made_from}");
+    Pod { name: name(index), uid, index, revision: revision(made_from), ready_since, terminating: false, trouble: None }
 }
 
 pub fn member(runs: &str) -> Member {
@@ -124,7 +125,7 @@ pub fn half_way(members: u32, leader: u32, replaced: u32) -> View {
         member_mut(&mut view, index).version = Fact::Known(version(NEW));
     }
     let mut record = Record::begin(target(OLD), target(NEW), partition, partition, at(0));
-    record.template_seen = true;
+    record.revision = Some(revision(NEW));
     view.record = Some(record);
     view.evictions = Evictions::HeldByUs;
     view
@@ -143,7 +144,7 @@ pub fn permitted(members: u32, leader: u32, replaced: u32) -> View {
 
 /// A stage that began at [`noon`].
 pub fn stage(kind: StageKind, index: u32) -> Stage {
-    Stage { kind, pod: name(index), since: noon(), attempts: 0 }
+    Stage { kind, pod: name(index), since: noon() }
 }
 
 pub fn pod_mut(view: &mut View, index: u32) -> &mut Pod {

@@ -1,10 +1,10 @@
 //! A cluster in a few lines: it applies steps the way Kubernetes would, and refuses the ones that would hurt.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use jiff::Timestamp;
 use windlass_plan::{
-    Decision, Fact, MemberName, Pod, Step, View, Want, rollout,
+    Decision, Fact, MemberName, Pod, Step, Trouble, View, Want, rollout,
     workload::{Evictions, Revision, Strategy},
 };
 
@@ -23,6 +23,8 @@ pub struct World {
     pub deleted: Vec<(MemberName, Revision)>,
     /// The StatefulSet's controller does nothing.
     pub frozen: bool,
+    /// Versions whose processes never start.
+    pub broken: BTreeSet<&'static str>,
 }
 
 impl World {
@@ -32,7 +34,15 @@ impl World {
     }
 
     pub fn from(view: View) -> Self {
-        Self { want: want(super::NEW), view, now: at(100_000), steps: vec![], deleted: vec![], frozen: false }
+        Self {
+            want: want(super::NEW),
+            view,
+            now: at(100_000),
+            steps: vec![],
+            deleted: vec![],
+            frozen: false,
+            broken: BTreeSet::new(),
+        }
     }
 
     /// One pass of the operator, and what Kubernetes makes of it.
@@ -87,6 +97,18 @@ impl World {
             })
     }
 
+    fn is_broken(&self, pod: &Pod) -> bool {
+        self.broken.iter().any(|version| pod.revision == revision(version))
+    }
+
+    /// The pods that we deleted ourselves.
+    pub fn mended(&self) -> Vec<&MemberName> {
+        self.steps
+            .iter()
+            .filter_map(|step| if let Step::DeletePod { pod, .. } = step { Some(pod) } else { None })
+            .collect()
+    }
+
     pub fn count(&self, step: &str) -> usize {
         self.steps.iter().filter(|done| done.name() == step).count()
     }
@@ -98,6 +120,7 @@ impl World {
             | Step::HoldEvictions
             | Step::HandOver { .. }
             | Step::TakeBack { .. }
+            | Step::DeletePod { .. }
             | Step::ReleaseEvictions
             | Step::Park { .. } => None,
         };
@@ -146,7 +169,7 @@ impl World {
                 assert_eq!((pod, *partition), (&highest.name, highest.index), "the highest outdated one, and it alone");
                 assert!(*partition < held, "a permit lowers the partition from {held} to {partition}");
                 assert!(replicas == 1 || !self.view.quorum.leader.is(pod), "C3: {pod} leads");
-                assert!(self.all_well(), "C2, C5: {:?}", self.view);
+                assert!(self.all_well() || self.is_broken(highest), "C2, C5: {:?}", self.view);
                 assert_ne!(self.view.evictions, Evictions::Open, "H12");
             }
             Step::TakeBack { pod, partition, .. } => {
@@ -154,6 +177,12 @@ impl World {
                 assert_eq!(*partition, highest.map_or(0, |pod| pod.index + 1));
                 let reverts = self.view.record.as_ref().is_some_and(|record| record.reverting);
                 assert!(reverts || self.view.updated().all(|pod| pod.index >= *partition), "H10");
+            }
+            Step::DeletePod { pod, uid, .. } => {
+                let pod = self.view.pod(pod).expect("it is there");
+                assert!(pod.uid == *uid && !pod.is_up() && self.is_broken(pod), "H44: {pod:?}");
+                assert!(self.view.comes_back_updated(pod.index), "H44: {:?}", self.view.workload);
+                assert!(!self.view.quorum.leader.is(&pod.name), "C3");
             }
             Step::HoldEvictions => assert_eq!(self.view.evictions, Evictions::Open),
             Step::ReleaseEvictions => {
@@ -187,6 +216,10 @@ impl World {
                 self.view.workload.strategy = Strategy::RollingUpdate { partition: *partition };
                 self.view.workload.observed = false;
             }
+            Step::DeletePod { pod, .. } => {
+                let index = self.view.pod(pod).map(|pod| pod.index).expect("it is there");
+                pod_mut(&mut self.view, index).terminating = true;
+            }
             Step::HoldEvictions => self.view.evictions = Evictions::HeldByUs,
             Step::ReleaseEvictions => self.view.evictions = Evictions::Open,
             Step::HandOver { to, .. } => self.view.quorum.leader = Fact::Known(to.clone()),
@@ -209,11 +242,18 @@ impl World {
             (0..self.view.workload.replicas).find(|index| self.view.pod(&name(*index)).is_none())
         {
             self.create(missing);
-        } else if let Some(index) = self.index_of(|_, pod| !pod.is_up()) {
+        } else if let Some(index) = self.index_of(|_, pod| self.is_broken(pod) && pod.trouble.is_none()) {
+            let message = "the registry does not have it".into();
+            let (container, image) = ("pd".into(), self.view.workload.image.clone());
+            pod_mut(&mut self.view, index).trouble = Some(Trouble::ImagePull { container, image, message });
+            member_mut(&mut self.view, index).healthy = Fact::Known(false);
+        } else if let Some(index) = self.index_of(|_, pod| !pod.is_up() && !self.is_broken(pod)) {
             let now = self.now;
             let made_from = pod_mut(&mut self.view, index).revision.to_string();
             pod_mut(&mut self.view, index).ready_since = Some(now);
             member_mut(&mut self.view, index).version = Fact::Known(version(&made_from));
+        } else if self.view.pods.iter().any(|pod| self.is_broken(pod)) {
+            // kubernetes#67250: the update loop is not reached while a pod is not ready.
         } else if let Some(index) = self.index_of(|view, pod| !view.quorum.member(&pod.name).unwrap().is_healthy()) {
             member_mut(&mut self.view, index).healthy = Fact::Known(true);
         } else if let Some(index) =
@@ -251,7 +291,8 @@ impl World {
         let workload = &self.view.workload;
         let held = partition(&self.view).is_some_and(|partition| index < partition);
         let made_from = if held { &workload.current_revision } else { &workload.update_revision }.clone();
-        let fresh = Pod { revision: made_from, ready_since: None, ..pod(index, super::NEW) };
+        let uid = format!("{index}-at-{}", self.now);
+        let fresh = Pod { uid, revision: made_from, ready_since: None, ..pod(index, super::NEW) };
         self.view.pods.push(fresh);
         self.view.pods.sort_by_key(|pod| pod.index);
     }

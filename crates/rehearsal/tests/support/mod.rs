@@ -247,6 +247,20 @@ impl Tale {
         self.writes(span).filter(newly).map(|change| change.name.clone()).collect()
     }
 
+    /// Pods that we deleted ourselves, by name.
+    pub fn deleted_by_us(&self) -> Vec<String> {
+        let marked = |object: Option<&Value>| {
+            object.is_some_and(|object| object.pointer("/metadata/deletionTimestamp").is_some())
+        };
+        let ours = self.our_writes(0..self.journal.len()).filter(|change| change.resource == "pods");
+        ours.filter(|change| {
+            let gone = change.verb == windlass_sim::journal::Verb::Delete;
+            (gone || marked(change.after.as_deref())) && !marked(change.before.as_deref())
+        })
+        .map(|change| change.name.clone())
+        .collect()
+    }
+
     /// The newest state of an object; none when it is gone or never was.
     pub fn newest(&self, resource: &str, name: &str) -> Option<&Value> {
         let all = 0..self.journal.len();

@@ -62,6 +62,15 @@ pub async fn until_reason(cluster: &Cluster, reason: &str) -> Spoken {
     now(cluster).expect("it has just been so")
 }
 
+/// Waits until the QuorumCluster gives this reason and says that a person is needed.
+pub async fn until_stalled(cluster: &Cluster, reason: &str) -> Spoken {
+    let now = |cluster: &Cluster| {
+        Spoken::of(&subject(cluster)).filter(|spoken| spoken.reason == reason && spoken.stalled == "True")
+    };
+    until(cluster, reason, |cluster| now(cluster).is_some()).await;
+    now(cluster).expect("it has just been so")
+}
+
 fn subject(cluster: &Cluster) -> Value {
     let subject = pd::subject();
     cluster

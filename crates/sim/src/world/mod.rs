@@ -62,8 +62,14 @@ pub enum ImageBehaviour {
     Works,
     /// The registry doesn't have it.
     CannotPull,
+    /// Its name is none that a kubelet can read.
+    BadName,
+    /// The container needs a Secret that is not there.
+    Misconfigured,
     /// The process ends soon after each start.
     Crashes,
+    /// The process takes more memory than it may.
+    OutOfMemory,
     /// The process runs and never serves.
     NeverReady,
 }

@@ -27,23 +27,39 @@ fn image_id(image: &str) -> String {
     format!("{repository}@sha256:{hash:016x}{:016x}{:016x}{:016x}", hash.rotate_left(13), !hash, hash.rotate_left(37))
 }
 
-fn container_status(container: &Container) -> Value {
+fn container_status(container: &Container, pod: &str) -> Value {
     let waiting = |reason: &str, message: &str| json!({"waiting": {"reason": reason, "message": message}});
     let image = &container.image;
     let (state, started) = match container.stage {
         Stage::Creating => (json!({"waiting": {"reason": "ContainerCreating"}}), false),
-        Stage::PullFailed => (waiting("ErrImagePull", &format!("failed to pull image \"{image}\": not found")), false),
-        Stage::PullBackOff => (waiting("ImagePullBackOff", &format!("Back-off pulling image \"{image}\"")), false),
+        Stage::PullFailed => (waiting("ErrImagePull", &pull_error(image)), false),
+        Stage::PullBackOff => {
+            let message = format!("Back-off pulling image \"{image}\": ErrImagePull: {}", pull_error(image));
+            (waiting("ImagePullBackOff", &message), false)
+        }
+        Stage::NameRefused => {
+            let message = format!("Failed to apply default image tag \"{image}\": couldn't parse image name");
+            (waiting("InvalidImageName", &message), false)
+        }
+        Stage::ConfigRefused => (waiting("CreateContainerConfigError", "secret \"pd\" not found"), false),
         Stage::Running => (json!({"running": {"startedAt": container.started}}), true),
-        Stage::BackOff => (waiting("CrashLoopBackOff", "back-off restarting failed container"), false),
+        Stage::BackOff => {
+            let wait = super::kubelet::back_off(container.back_offs.saturating_sub(2)).as_secs();
+            let message = format!("back-off {wait}s restarting failed container={} pod={pod}", container.name);
+            (waiting("CrashLoopBackOff", &message), false)
+        }
         Stage::Ended | Stage::Exited => (container.last.as_ref().map_or(Value::Null, terminated), false),
     };
     let ran = container.last.is_some() || container.stage == Stage::Running;
     let last = match container.stage {
         Stage::Ended | Stage::Exited => json!({}),
-        Stage::Creating | Stage::PullFailed | Stage::PullBackOff | Stage::Running | Stage::BackOff => {
-            container.last.as_ref().map_or_else(|| json!({}), terminated)
-        }
+        Stage::Creating
+        | Stage::PullFailed
+        | Stage::PullBackOff
+        | Stage::NameRefused
+        | Stage::ConfigRefused
+        | Stage::Running
+        | Stage::BackOff => container.last.as_ref().map_or_else(|| json!({}), terminated),
     };
     json!({
         "name": container.name,
@@ -55,6 +71,11 @@ fn container_status(container: &Container) -> Value {
         "state": state,
         "lastState": last,
     })
+}
+
+/// What the registry says of an image that it does not have.
+fn pull_error(image: &str) -> String {
+    format!("failed to pull and unpack image \"{image}\": failed to resolve reference \"{image}\": {image}: not found")
 }
 
 fn phase(pod: &PodState) -> &'static str {
@@ -100,6 +121,7 @@ impl State {
             ready("ContainersReady"),
             Condition { kind: "PodScheduled", status: "True", reason: "", message: "" },
         ];
+        let full_name = format!("{}_{}({})", key.name, key.namespace, pod.uid);
         let host = format!("10.0.0.{}", node.number + 10);
         let mut status = json!({
             "phase": phase(pod),
@@ -107,7 +129,7 @@ impl State {
             "hostIP": host,
             "hostIPs": [{"ip": host}],
             "conditions": with_conditions(&object, &conditions, self.clock.now()),
-            "containerStatuses": pod.containers.iter().map(container_status).collect::<Vec<Value>>(),
+            "containerStatuses": pod.containers.iter().map(|container| container_status(container, &full_name)).collect::<Vec<Value>>(),
         });
         match &pod.address {
             Some(address) => {

@@ -34,7 +34,7 @@ impl State {
     }
 
     /// A container's process ends by itself.
-    pub(super) fn exit(&mut self, key: &Key, index: usize, code: i32) {
+    pub(super) fn exit(&mut self, key: &Key, index: usize, code: i32, reason: &'static str) {
         let now = self.now();
         let finished = time(self.clock.now());
         let Some(pod) = self.pods.get_mut(key) else { return };
@@ -43,7 +43,7 @@ impl State {
         let served = std::mem::take(&mut container.serving) && container.app.is_some();
         container.epoch += 1;
         container.ready = false;
-        container.last = Some(Exit { code, reason: "Error", started: container.started.clone(), finished });
+        container.last = Some(Exit { code, reason, started: container.started.clone(), finished });
         if now.saturating_sub(container.started_at) >= FORGIVEN_AFTER {
             container.back_offs = 0;
         }
@@ -74,7 +74,7 @@ impl State {
         let main = pod.main();
         let running = pod.containers.get(main).is_some_and(|container| container.stage == Stage::Running);
         if running && self.nodes.get(&pod.node).is_some_and(|node| !node.down) {
-            self.exit(key, main, 137);
+            self.exit(key, main, 137, "Error");
             self.report_pod(key);
         }
     }

@@ -31,6 +31,10 @@ pub(super) enum Stage {
     Creating,
     PullFailed,
     PullBackOff,
+    /// Its image's name can't be read.
+    NameRefused,
+    /// What it needs is not there.
+    ConfigRefused,
     Running,
     /// Between an end and the restart that follows at once.
     Exited,
@@ -49,7 +53,7 @@ pub(super) struct Container {
     started_at: Duration,
     /// Changes whenever the timers so far have lost their meaning.
     epoch: u64,
-    back_offs: u32,
+    pub back_offs: u32,
     app: Option<Kind>,
     serving: bool,
 }
@@ -69,7 +73,7 @@ pub(crate) struct PodState {
 }
 
 /// The n-th wait of a doubling back-off.
-fn back_off(times: u32) -> Duration {
+pub(super) fn back_off(times: u32) -> Duration {
     BACK_OFF.saturating_mul(1 << times.min(5)).min(LONGEST_BACK_OFF)
 }
 
@@ -192,10 +196,15 @@ impl State {
         match step {
             Step::Pulled => {
                 let cached = self.nodes.get(&pod.node).is_some_and(|node| node.images.contains(&image));
-                if self.behaviour(&image) == ImageBehaviour::CannotPull && !cached {
-                    self.pull_failed(key, index);
-                } else {
-                    self.start(key, index);
+                match self.behaviour(&image) {
+                    ImageBehaviour::CannotPull if !cached => self.pull_failed(key, index),
+                    ImageBehaviour::BadName => self.refuse(key, index, Stage::NameRefused),
+                    ImageBehaviour::Misconfigured => self.refuse(key, index, Stage::ConfigRefused),
+                    ImageBehaviour::Works
+                    | ImageBehaviour::CannotPull
+                    | ImageBehaviour::Crashes
+                    | ImageBehaviour::OutOfMemory
+                    | ImageBehaviour::NeverReady => self.start(key, index),
                 }
             }
             Step::PullBackOff => self.set_stage(key, index, Stage::PullBackOff),
@@ -208,7 +217,10 @@ impl State {
             Step::Ready if !hung => self.set_ready(key, index, true),
             Step::Unready if hung => self.set_ready(key, index, false),
             Step::Ready | Step::Unready => return,
-            Step::Exit(code) => self.exit(key, index, code),
+            Step::Exit(code) => {
+                let reason = if self.behaviour(&image) == ImageBehaviour::OutOfMemory { "OOMKilled" } else { "Error" };
+                self.exit(key, index, code, reason);
+            }
             Step::Restart => self.start(key, index),
         }
         self.report_pod(key);
@@ -237,6 +249,12 @@ impl State {
         container.back_offs += 1;
         self.later(key, index, Duration::from_secs(2), Step::PullBackOff);
         self.later(key, index, wait, Step::PullAgain);
+    }
+
+    /// The container can't even be made; the kubelet looks again at its next round.
+    fn refuse(&mut self, key: &Key, index: usize, stage: Stage) {
+        self.set_stage(key, index, stage);
+        self.later(key, index, BACK_OFF, Step::PullAgain);
     }
 
     /// The container's process starts.
@@ -268,13 +286,20 @@ impl State {
             node.images.insert(image.clone());
         }
         match self.behaviour(&image) {
-            ImageBehaviour::Works | ImageBehaviour::CannotPull => {
+            ImageBehaviour::Works
+            | ImageBehaviour::CannotPull
+            | ImageBehaviour::BadName
+            | ImageBehaviour::Misconfigured => {
                 let boot = if is_app { self.takes(500, 2_000) } else { self.takes(100, 500) };
                 self.later(key, index, boot, Step::Serve);
             }
             ImageBehaviour::Crashes => {
                 let dies = self.takes(300, 3_000);
                 self.later(key, index, dies, Step::Exit(1));
+            }
+            ImageBehaviour::OutOfMemory => {
+                let dies = self.takes(300, 3_000);
+                self.later(key, index, dies, Step::Exit(137));
             }
             ImageBehaviour::NeverReady => {}
         }

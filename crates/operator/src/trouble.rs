@@ -1,0 +1,180 @@
+//! From a pod that is not ready to the name of what is wrong with it. Pure.
+//!
+//! The words are the kubelet's and the scheduler's own (`state.waiting`, `lastState.terminated`, the PodScheduled condition). What is not
+//! among the words that are known here is not named: the pod is then simply not ready.
+
+use k8s_openapi::api::core::v1::{Container, ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
+use windlass_plan::{Trouble, trouble::Exit};
+
+/// The longest part of somebody else's message that is passed on: registries answer with whole pages.
+const LONGEST: usize = 400;
+
+/// What keeps the pod from being ready, if Kubernetes says so. Asked only of pods that are not.
+pub fn diagnose(pod: &Pod) -> Option<Trouble> {
+    let spec = pod.spec.as_ref();
+    let status = pod.status.as_ref()?;
+    let image = |containers: Option<&[Container]>, status: &ContainerStatus| {
+        // The status shows the image as the runtime resolved it; people look for the one that they wrote.
+        let written = containers.unwrap_or_default().iter().find(|container| container.name == status.name);
+        written.and_then(|container| container.image.clone()).unwrap_or_else(|| status.image.clone())
+    };
+    let inits = status.init_container_statuses.as_deref().unwrap_or_default().iter().map(|status| {
+        let containers = spec.and_then(|spec| spec.init_containers.as_deref());
+        (format!("init container {}", status.name), image(containers, status), status)
+    });
+    let mains = status.container_statuses.as_deref().unwrap_or_default().iter().map(|status| {
+        let containers = spec.map(|spec| spec.containers.as_slice());
+        (format!("container {}", status.name), image(containers, status), status)
+    });
+    // Init containers come first: the others wait for them.
+    unscheduled(pod).or_else(|| inits.chain(mains).find_map(|(name, image, status)| container(name, image, status)))
+}
+
+fn unscheduled(pod: &Pod) -> Option<Trouble> {
+    let conditions = pod.status.as_ref()?.conditions.as_deref().unwrap_or_default();
+    let condition =
+        conditions.iter().find(|condition| condition.type_ == "PodScheduled" && condition.status == "False")?;
+    let message =
+        condition.message.as_deref().or(condition.reason.as_deref()).unwrap_or("the scheduler does not say why");
+    Some(Trouble::Unschedulable { message: clipped(message) })
+}
+
+fn container(container: String, image: String, status: &ContainerStatus) -> Option<Trouble> {
+    let state = status.state.as_ref();
+    let waiting = state.and_then(|state| state.waiting.as_ref());
+    let reason = waiting.and_then(|waiting| waiting.reason.as_deref()).unwrap_or_default();
+    let message = clipped(waiting.and_then(|waiting| waiting.message.as_deref()).unwrap_or("no more is told"));
+    match reason {
+        "InvalidImageName" | "ErrImageNeverPull" => Some(Trouble::ImageUnusable { container, image, message }),
+        "ErrImagePull"
+        | "ImagePullBackOff"
+        | "ImageInspectError"
+        | "RegistryUnavailable"
+        | "SignatureValidationFailed" => Some(Trouble::ImagePull { container, image, message }),
+        "CreateContainerConfigError"
+        | "CreateContainerError"
+        | "RunContainerError"
+        | "PreCreateHookError"
+        | "PreStartHookError"
+        | "PostStartHookError" => Some(Trouble::Config { container, reason: reason.to_owned(), message }),
+        _ => crash(container, image, status, reason == "CrashLoopBackOff"),
+    }
+}
+
+/// A process that has ended and is started again, or will be. One that ended well was meant to: init containers do.
+fn crash(container: String, image: String, status: &ContainerStatus, backing_off: bool) -> Option<Trouble> {
+    let ended = |state: Option<&ContainerState>| state.and_then(|state| state.terminated.as_ref()).map(exit);
+    let now = ended(status.state.as_ref()).filter(|exit| exit.code != 0);
+    let before = ended(status.last_state.as_ref());
+    let restarts = u32::try_from(status.restart_count).unwrap_or(0);
+    let done = status.state.as_ref().and_then(|state| state.terminated.as_ref()).is_some_and(|end| end.exit_code == 0);
+    let again = !status.ready && !done && restarts > 0 && before.is_some();
+    (backing_off || now.is_some() || again).then(|| Trouble::CrashLoop {
+        container,
+        image,
+        restarts,
+        exit: now.or(before),
+    })
+}
+
+fn exit(end: &ContainerStateTerminated) -> Exit {
+    Exit {
+        code: end.exit_code,
+        signal: end.signal.filter(|signal| *signal != 0),
+        reason: end.reason.clone().unwrap_or_default(),
+        message: clipped(end.message.as_deref().unwrap_or_default()),
+    }
+}
+
+/// On one line, and not too much of it.
+fn clipped(message: &str) -> String {
+    let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let end = line.char_indices().nth(LONGEST).map_or(line.len(), |(end, _)| end);
+    if end < line.len() { format!("{}…", line.get(..end).unwrap_or_default()) } else { line }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+    use windlass_plan::Reason;
+
+    use super::diagnose;
+
+    fn pod(status: Value) -> k8s_openapi::api::core::v1::Pod {
+        serde_json::from_value(json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pd-2"},
+            "spec": {
+                "initContainers": [{"name": "wait", "image": "busybox:1"}],
+                "containers": [{"name": "pd", "image": "pd:v8.5.3"}],
+            },
+            "status": status,
+        }))
+        .unwrap()
+    }
+
+    fn of(container: Value) -> Value {
+        let mut status =
+            json!({"name": "pd", "image": "pd@sha256:0", "imageID": "", "ready": false, "restartCount": 0});
+        status.as_object_mut().unwrap().extend(container.as_object().unwrap().clone());
+        json!({"phase": "Pending", "containerStatuses": [status]})
+    }
+
+    fn waiting(reason: &str, message: &str) -> Value {
+        of(json!({"state": {"waiting": {"reason": reason, "message": message}}}))
+    }
+
+    #[rstest]
+    #[case::pull(waiting("ErrImagePull", "manifest unknown"), Reason::ImagePullFailed, &["container pd", "pd:v8.5.3", "manifest unknown"])]
+    #[case::back_off(waiting("ImagePullBackOff", "Back-off pulling image \"pd:v8.5.3\": ErrImagePull: not found"), Reason::ImagePullFailed, &["not found"])]
+    #[case::invalid(waiting("InvalidImageName", "couldn't parse image"), Reason::ImageUnusable, &["pd:v8.5.3", "couldn't parse"])]
+    #[case::never(waiting("ErrImageNeverPull", "Container image is not present with pull policy of Never"), Reason::ImageUnusable, &["Never"])]
+    #[case::config(waiting("CreateContainerConfigError", "secret \"pd\" not found"), Reason::ContainerConfigError, &["CreateContainerConfigError", "secret \"pd\" not found"])]
+    #[case::run(waiting("RunContainerError", "exec: \"/pd\": no such file"), Reason::ContainerConfigError, &["/pd"])]
+    #[case::crash_loop(of(json!({
+        "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting failed container"}},
+        "lastState": {"terminated": {"exitCode": 137, "signal": 9, "reason": "OOMKilled"}},
+    })), Reason::CrashLooping, &["container pd", "pd:v8.5.3", "3 restarts", "exit code 137", "signal 9", "OOMKilled"])]
+    #[case::between_two_ends(of(json!({
+        "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 2, "reason": "Error", "message": "panic: no data"}},
+    })), Reason::CrashLooping, &["exit code 2", "Error", "panic: no data"])]
+    #[case::just_ended(of(json!({"state": {"terminated": {"exitCode": 1}}})), Reason::CrashLooping, &["0 restarts", "exit code 1"])]
+    #[case::unschedulable(json!({"phase": "Pending", "conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available: 3 Insufficient cpu."},
+    ]}), Reason::Unschedulable, &["Insufficient cpu"])]
+    #[case::init(json!({"phase": "Pending", "initContainerStatuses": [
+        {"name": "wait", "image": "", "imageID": "", "ready": false, "restartCount": 2,
+         "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 7}}},
+    ], "containerStatuses": [
+        {"name": "pd", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "PodInitializing"}}},
+    ]}), Reason::CrashLooping, &["init container wait", "busybox:1", "exit code 7"])]
+    fn a_trouble_has_a_name_and_says_what_is_needed(
+        #[case] status: Value,
+        #[case] reason: Reason,
+        #[case] words: &[&str],
+    ) {
+        let trouble = diagnose(&pod(status)).unwrap();
+        assert_eq!(trouble.reason(), reason);
+        let text = trouble.to_string();
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+    }
+
+    #[rstest]
+    #[case::nothing_yet(json!({}))]
+    #[case::creating(waiting("ContainerCreating", ""))]
+    #[case::started(of(json!({"state": {"running": {}}})))]
+    #[case::init_is_done(json!({"initContainerStatuses": [
+        {"name": "wait", "image": "", "imageID": "", "ready": true, "restartCount": 1,
+         "state": {"terminated": {"exitCode": 0}}, "lastState": {"terminated": {"exitCode": 1}}},
+    ]}))]
+    fn what_is_only_on_its_way_has_none(#[case] status: Value) {
+        assert_eq!(diagnose(&pod(status)), None);
+    }
+
+    #[test]
+    fn a_page_of_a_registry_is_cut_to_one_line() {
+        let page = "no\n".repeat(1000);
+        let text = diagnose(&pod(waiting("ErrImagePull", &page))).unwrap().to_string();
+        assert!(text.len() < 500 && !text.contains('\n'), "{text}");
+    }
+}
