@@ -142,6 +142,10 @@ pub fn launch(
             format!("--service-account-private-key-file={}", file("service-accounts-key.pem")),
             format!("--root-ca-file={}", file("ca.pem")),
             format!("--cluster-cidr={POD_RANGE}"),
+            // Hundreds of StatefulSets are played side by side; with the defaults they would mostly wait for their turn.
+            "--kube-api-qps=1000".into(),
+            "--kube-api-burst=2000".into(),
+            "--concurrent-statefulset-syncs=20".into(),
             "--bind-address=127.0.0.1".into(),
             format!("--secure-port={}", ports.controller_manager),
             format!("--cert-dir={}", file("controller-manager")),

@@ -10,9 +10,19 @@ pub enum Deviation {
     BrokenPodReplaced,
     /// Under OnDelete the current revision moves on when all pods are new.
     CurrentMovesUnderOnDelete,
+    /// A pod below the partition that has to be made anew gets the new template.
+    HeldPodComesUpNew,
+    /// Old revisions are never deleted.
+    HistoryKept,
 }
 
 impl Deviation {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::PartitionIgnored, Self::BrokenPodReplaced, Self::CurrentMovesUnderOnDelete];
+    pub const ALL: [Self; 5] = [
+        Self::PartitionIgnored,
+        Self::BrokenPodReplaced,
+        Self::CurrentMovesUnderOnDelete,
+        Self::HeldPodComesUpNew,
+        Self::HistoryKept,
+    ];
 }

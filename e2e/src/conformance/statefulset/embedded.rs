@@ -131,9 +131,8 @@ impl Stage {
     /// Plays the kubelet.
     fn release(&self, pod: &str, transition: Transition) -> u16 {
         let status = match transition {
-            Transition::Run => self.status("Running", "False"),
+            Transition::Run | Transition::Crash => self.status("Running", "False"),
             Transition::Ready => self.status("Running", "True"),
-            Transition::Crash => self.status("Running", "False"),
             Transition::Fail => self.status("Failed", "False"),
             Transition::Gone => {
                 let options = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };

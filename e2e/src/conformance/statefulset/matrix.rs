@@ -13,6 +13,8 @@ pub fn notices(deviation: Deviation) -> &'static str {
         Deviation::PartitionIgnored => "ordered/partition-2/new-image",
         Deviation::BrokenPodReplaced => "ordered/rolling/mended",
         Deviation::CurrentMovesUnderOnDelete => "ordered/on-delete/one-by-one",
+        Deviation::HeldPodComesUpNew => "ordered/partition-3/pod-deleted-half-way",
+        Deviation::HistoryKept => "history/0",
     }
 }
 
@@ -202,7 +204,7 @@ fn shapes_of_their_own() -> Vec<Scenario> {
 
         let mut refused = set();
         refused["spec"]["podManagementPolicy"] = json!(policy);
-        // H22: the block must go in the same write.
+        // The block must go in the same write.
         let on_delete_with_block = patch(json!({"spec": {"updateStrategy": {"type": "OnDelete"}}}));
         let negative = patch(json!({"spec": {"updateStrategy": {"rollingUpdate": {"partition": -1}}}}));
         let plot = [on_delete_with_block, negative, image("v2"), Settle];

@@ -172,3 +172,21 @@ pub async fn deviations(kubeconfig: &Path) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_deviation_shows_in_the_scenarios_that_are_to_notice_it() {
+        for deviation in Deviation::ALL {
+            let only = Some(matrix::notices(deviation).to_owned());
+            let scenarios = chosen(&Options { only, ..Options::default() });
+            let shows = |scenario: &Scenario| {
+                let end = |deviation| embedded::play(scenario, deviation).unwrap().pop().unwrap().snapshot;
+                end(None) != end(Some(deviation))
+            };
+            assert!(scenarios.iter().any(shows), "{deviation:?}");
+        }
+    }
+}

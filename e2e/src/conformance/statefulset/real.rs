@@ -119,11 +119,11 @@ impl Real {
         let quiet = if last { self.patience.last_quiet } else { self.patience.quiet };
         let mut seen: Option<(u64, Snapshot)> = None;
         loop {
-            let (changes, changed) = self.watched.changes(namespace);
-            if seen.as_ref().is_none_or(|(known, _)| *known != changes) {
-                seen = Some((changes, self.watched.snapshot(namespace)));
+            let (count, last_change) = self.watched.changes(namespace);
+            if seen.as_ref().is_none_or(|(known, _)| *known != count) {
+                seen = Some((count, self.watched.snapshot(namespace)));
             }
-            let calm = changed.map_or(began, |changed| changed.max(began)).elapsed();
+            let calm = last_change.map_or(began, |at| at.max(began)).elapsed();
             let equal = seen.as_ref().is_some_and(|(_, snapshot)| *snapshot == point.snapshot);
             if equal && calm >= quiet {
                 return Ok((Vec::new(), began.elapsed()));

@@ -129,8 +129,10 @@ impl Objects {
         for (name, pod) in self.of(Kind::Pod) {
             facts.insert(format!("pod {name}"), self.pod_facts(pod));
         }
+        let dying = self.of(Kind::Set).any(|(_, set)| terminating(set));
         let mut revisions: Vec<(i64, String)> = self
             .of(Kind::Revision)
+            .filter(|_| !dying)
             .map(|(name, revision)| {
                 let owned = owners(revision);
                 (revision["revision"].as_i64().unwrap_or(0), format!("{} owned by {owned}", self.symbol(name)))
@@ -157,6 +159,12 @@ impl Objects {
     }
 
     fn set_facts(&self, name: &str, set: &Value, facts: &mut BTreeMap<String, String>) {
+        facts.insert(format!("set {name} terminating"), terminating(set).to_string());
+        if terminating(set) {
+            // The garbage collector deletes the revisions of a set that waits for its dependents, and the controller makes
+            // them anew whenever it looks: who of them comes last is a race on any cluster.
+            return;
+        }
         let status = set.get("status").unwrap_or(&Value::Null);
         for field in [
             "replicas",
@@ -177,7 +185,6 @@ impl Objects {
         }
         facts.insert(format!("set {name} generation"), set["metadata"]["generation"].to_string());
         facts.insert(format!("set {name} strategy"), set["spec"]["updateStrategy"].to_string());
-        facts.insert(format!("set {name} terminating"), terminating(set).to_string());
     }
 
     fn pod_facts(&self, pod: &Value) -> String {

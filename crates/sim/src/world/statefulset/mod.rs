@@ -65,7 +65,7 @@ impl<'a> Wanted<'a> {
             None if self.on_delete => return false,
             None => number(self.set, "/status/currentReplicas").unwrap_or(0),
         };
-        ordinal < self.start + held
+        ordinal < self.start + held && self.deviation != Some(Deviation::HeldPodComesUpNew)
     }
 }
 

@@ -4,6 +4,7 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
+use super::super::Deviation;
 use super::super::json::{controller, name, number, text, uid};
 use super::super::state::State;
 use super::replica::owner_reference;
@@ -150,7 +151,10 @@ impl State {
         let in_use =
             |name: &String| *name == revisions.current.name || *name == revisions.update.name || live.contains(name);
         let past: Vec<&String> = history.iter().map(|revision| &revision.name).filter(|name| !in_use(name)).collect();
-        let limit = number(wanted.set, "/spec/revisionHistoryLimit").unwrap_or(10);
+        let limit = match wanted.deviation {
+            Some(Deviation::HistoryKept) => i64::MAX,
+            Some(_) | None => number(wanted.set, "/spec/revisionHistoryLimit").unwrap_or(10),
+        };
         let excess = past.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
         for name in past.into_iter().take(excess) {
             self.api.delete::<ControllerRevision>(USER, &wanted.key.namespace, name, &DeleteParams::default())?;
