@@ -76,11 +76,16 @@ async fn a_uid_in_a_write_must_be_the_objects() {
     let api = api();
     let uid = post(&api, MAPS, &config_map("a", "1")).body["metadata"]["uid"].clone();
     let path = format!("{MAPS}/a");
-    let other = merge(&api, &path, &json!({"metadata": {"uid": "other"}, "data": {"k": "2"}}));
+    let mut object = config_map("a", "2");
+    object["metadata"]["uid"] = json!("other");
+    let other = put(&api, &path, &object);
     assert_eq!((other.code, other.reason()), (409, "Conflict"));
     let tail =
         format!("Precondition failed: UID in precondition: other, UID in object meta: {}", uid.as_str().unwrap());
     assert!(other.message().ends_with(&tail), "{}", other.message());
+    let patched = merge(&api, &path, &json!({"metadata": {"uid": "other"}, "data": {"k": "2"}}));
+    assert_eq!(patched.code, 422, "in a patch it is a field that can't change");
+    assert!(patched.message().ends_with("metadata.uid: Invalid value: \"other\": field is immutable"));
     assert_eq!(merge(&api, &path, &json!({"metadata": {"uid": uid}, "data": {"k": "2"}})).code, 200);
 }
 

@@ -184,6 +184,9 @@ pub(crate) fn prepare_update(resource: &Resource, version: &Version, part: Part,
         }
         Part::Status => {
             keep(object, before, "spec");
+            if resource.rules == Rules::Deployment {
+                object::put(object::meta_mut(object), "labels", object::meta(before, "labels"));
+            }
             if resource.rules == Rules::Pod {
                 let meta = object::meta_mut(object);
                 for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences"] {

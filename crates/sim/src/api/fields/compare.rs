@@ -230,7 +230,6 @@ impl Walk {
 /// The value of a field, unless the server's own types leave it out: an empty list or map that needn't be there.
 fn given<'a>(zeros: Zeros, field: Option<&Field>, value: &'a Value) -> Option<&'a Value> {
     let left_out = match (value, field) {
-        (Value::Null, Some(_)) => true,
         (Value::Array(list), Some(field)) => list.is_empty() && !field.required,
         (Value::Object(map), Some(field)) => {
             let plain = field.of.get().map.as_ref().is_some_and(|record| record.fields.is_empty());

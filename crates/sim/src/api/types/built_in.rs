@@ -14,6 +14,30 @@ pub(super) const DEDUCED: usize = 1;
 /// What the `scale` of an object is.
 pub(crate) const SCALE: (&str, &str) = ("autoscaling/v1", "Scale");
 
+/// Times that the server's own types always have, as null where they are not set. The documents don't tell them from those
+/// that are left out then.
+const ALWAYS_THERE_TIMES: [&str; 13] = [
+    "deprecatedFirstTimestamp",
+    "deprecatedLastTimestamp",
+    "eventTime",
+    "evictionTime",
+    "finishedAt",
+    "firstTimestamp",
+    "lastHeartbeatTime",
+    "lastObservedTime",
+    "lastProbeTime",
+    "lastTimestamp",
+    "lastTransitionTime",
+    "lastUpdateTime",
+    "startedAt",
+];
+/// The same of lists: the type, and the field.
+const ALWAYS_THERE_LISTS: [(&str, &str); 3] = [
+    ("api.core.v1.ProjectedVolumeSource", "sources"),
+    ("apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus", "conditions"),
+    ("apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus", "storedVersions"),
+];
+
 #[derive(Debug)]
 struct Types {
     all: Vec<Type>,
@@ -52,14 +76,18 @@ fn read(table: &'static str) -> Types {
     };
     let mut all = vec![anything(OPAQUE, true), anything(DEDUCED, false)];
     let mut record: Option<Record> = None;
+    let mut owner = "";
     for line in lines() {
         if let Some(head) = line.strip_prefix("type ") {
             all.extend(record.take().map(named_type));
+            owner = head.split(' ').next().unwrap_or(head);
             record = Some(Record { atomic: head.ends_with(" atomic"), ..Record::default() });
         } else if let Some(text) = line.strip_prefix("  ")
-            && let Some((name, field)) = field(text, &names)
+            && let Some((name, mut field)) = field(text, &names)
             && let Some(record) = &mut record
         {
+            field.required |= ALWAYS_THERE_LISTS.contains(&(owner, name))
+                || (ALWAYS_THERE_TIMES.contains(&name) && field.of.get_inline().is_some_and(|of| of.scalar.is_some()));
             record.fields.insert(name.to_owned(), field);
         }
     }

@@ -100,6 +100,14 @@ impl PartialEq for TypeRef {
 }
 
 impl TypeRef {
+    /// The type where it is here; for those who read the table and can't look into it yet.
+    fn get_inline(&self) -> Option<&Type> {
+        match self {
+            Self::BuiltIn(_) => None,
+            Self::Inline(inline) => Some(inline),
+        }
+    }
+
     pub(crate) fn get(&self) -> &Type {
         match self {
             Self::BuiltIn(place) => built_in::at(*place),
