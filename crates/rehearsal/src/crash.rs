@@ -12,19 +12,24 @@ use windlass_sim::{
     scenario::Scenario,
 };
 
-use crate::{fleet, operator, pd};
+use crate::{
+    fleet, operator,
+    setting::{ETCD, PD, Setting},
+};
 
 /// At the very moment of the take-over, some time after it, and when all is done.
 const FROZEN: [Strike; 3] =
     [Strike::FreezeUntilTakenOver, Strike::Freeze(Duration::from_secs(45)), Strike::Freeze(Duration::from_mins(10))];
 
-/// Reference upgrades whose first leader is on the lowest, the middle and the highest ordinal.
-pub const SEEDS: &[u64] = &[1, 2, 3];
+/// Reference upgrades whose first leader is on the lowest and the highest ordinal, and for etcd on the middle and the highest one.
+pub const REFERENCES: &[(Setting, u64)] = &[(PD, 1), (PD, 3), (ETCD, 1), (ETCD, 2)];
 
 /// One place to strike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Which scenario, by seed.
+    /// Which system's reference upgrade.
+    pub system: &'static str,
+    /// Which one, by seed.
     pub seed: u64,
     /// Which call.
     pub call: u64,
@@ -48,15 +53,16 @@ pub struct Report {
 
 /// How an undisturbed run ended.
 struct Reference {
+    system: &'static str,
     scenario: Scenario,
     end: Value,
     restarts: Vec<String>,
     calls: Vec<String>,
 }
 
-/// Strikes everywhere, in one reference upgrade per seed.
-pub fn everywhere(seeds: &[u64]) -> Result<Report> {
-    let references = seeds.iter().map(|seed| undisturbed(*seed)).collect::<Result<Vec<_>>>()?;
+/// Strikes everywhere in these reference upgrades.
+pub fn everywhere(references: &[(Setting, u64)]) -> Result<Report> {
+    let references = undisturbed(references)?;
     let points = all_points(&references);
     let judged = fleet::run(points.len(), |number| strike(&references, points.get(number)), |_| false);
     let mut report = Report::default();
@@ -73,12 +79,10 @@ pub fn everywhere(seeds: &[u64]) -> Result<Report> {
 
 /// Strikes until something fails, with every strike run through `around`: how many runs it took, and what failed.
 pub fn hunt(
-    seeds: &[u64],
+    references: &[(Setting, u64)],
     around: impl Fn(&dyn Fn() -> Option<Judged>) -> Option<Judged> + Sync,
 ) -> (usize, Option<String>) {
-    let Ok(references) = seeds.iter().map(|seed| undisturbed(*seed)).collect::<Result<Vec<_>>>() else {
-        return (0, None);
-    };
+    let Ok(references) = undisturbed(references) else { return (0, None) };
     let points = all_points(&references);
     let failed = |judged: &Option<Judged>| judged.as_ref().is_some_and(|(_, failure, _)| failure.is_some());
     let judged = fleet::run(points.len(), |number| around(&|| strike(&references, points.get(number))), failed);
@@ -86,11 +90,16 @@ pub fn hunt(
     (judged.len(), failure)
 }
 
-fn undisturbed(seed: u64) -> Result<Reference> {
-    let scenario = pd::reference(seed);
+fn undisturbed(references: &[(Setting, u64)]) -> Result<Vec<Reference>> {
+    references.iter().map(|(setting, seed)| run_undisturbed(setting, *seed)).collect()
+}
+
+fn run_undisturbed(setting: &Setting, seed: u64) -> Result<Reference> {
+    let (system, scenario) = (setting.system, setting.reference(seed));
     let outcome = harness::run(&scenario, &[], &operator)?;
-    ensure!(outcome.fault().is_none(), "the undisturbed upgrade of seed {seed} failed: {:?}", outcome.fault());
+    ensure!(outcome.fault().is_none(), "the undisturbed upgrade of {system} {seed} failed: {:?}", outcome.fault());
     Ok(Reference {
+        system,
         end: end_state(&outcome),
         restarts: sorted(&outcome.verdict.restarts),
         calls: outcome.calls,
@@ -105,13 +114,15 @@ fn all_points(references: &[Reference]) -> Vec<(usize, Point)> {
 }
 
 fn points(reference: &Reference) -> impl Iterator<Item = Point> {
-    let seed = reference.scenario.seed;
+    let (system, seed) = (reference.system, reference.scenario.seed);
     reference.calls.iter().enumerate().flat_map(move |(index, what)| {
         let call = index as u64;
         // A frozen read is harmless; what may land late is a write or a verb.
-        let lands = !what.starts_with("GET") && !what.ends_with("/v3/maintenance/status");
+        let asks = ["/v3/maintenance/status", "/v3/cluster/member/list"];
+        let lands = !what.starts_with("GET") && !asks.iter().any(|path| what.ends_with(path));
         let freezes = FROZEN.into_iter().filter(move |_| lands);
         [Strike::KillBefore, Strike::KillAfter].into_iter().chain(freezes).map(move |strike| Point {
+            system,
             seed,
             call,
             strike,
@@ -126,8 +137,10 @@ fn strike(references: &[Reference], point: Option<&(usize, Point)>) -> Option<Ju
     let (index, point) = point?;
     let reference = references.get(*index)?;
     let what = reference.calls.get(usize::try_from(point.call).ok()?)?;
-    let failed =
-        |why: String| Some(format!("seed {} {:?} at call {} ({what}): {why}", point.seed, point.strike, point.call));
+    let failed = |why: String| {
+        let Point { system, seed, call, strike } = point;
+        Some(format!("{system} seed {seed} {strike:?} at call {call} ({what}): {why}"))
+    };
     let outcome = match harness::run(&reference.scenario, &[(point.call, point.strike)], &operator) {
         Ok(outcome) => outcome,
         Err(error) => return Some((point.strike, failed(error.to_string()), 0)),

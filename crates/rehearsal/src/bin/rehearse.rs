@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use windlass_rehearsal::{bugs, crash, operator, pd, walk};
+use windlass_rehearsal::{bugs, crash, operator, setting, walk};
 use windlass_sim::{
     harness,
     journal::{Entry, Event},
+    scenario::Scenario,
 };
 
 /// The operator on the embedded cluster, treated badly.
@@ -57,6 +58,9 @@ enum Suite {
         /// The reference upgrade's seed.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// The reference upgrade of etcd, not of PD.
+        #[arg(long)]
+        etcd: bool,
     },
 }
 
@@ -67,12 +71,16 @@ fn main() -> Result<ExitCode> {
         Suite::Crash => strikes(),
         Suite::Walks { seeds, first, twice } => Ok(walks(seeds, first, twice)),
         Suite::Bugs { seeds, only } => Ok(hunt(seeds, &only)),
-        Suite::Show { walk, kill, freeze, seed } => show(walk, kill, freeze.as_deref(), seed),
+        Suite::Show { walk, kill, freeze, seed, etcd } => {
+            let setting = if etcd { setting::ETCD } else { setting::PD };
+            let scenario = walk.map_or_else(|| setting.reference(seed), walk::scenario);
+            show(&scenario, kill, freeze.as_deref())
+        }
     }
 }
 
 fn strikes() -> Result<ExitCode> {
-    let report = crash::everywhere(crash::SEEDS)?;
+    let report = crash::everywhere(crash::REFERENCES)?;
     for failure in report.failures.iter().take(10) {
         println!("  {failure}");
     }
@@ -134,9 +142,8 @@ fn hunt(_: usize, _: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-fn show(walk: Option<u64>, kill: Option<u64>, freeze: Option<&[u64]>, seed: u64) -> Result<ExitCode> {
+fn show(scenario: &Scenario, kill: Option<u64>, freeze: Option<&[u64]>) -> Result<ExitCode> {
     use windlass_sim::faults::Strike;
-    let scenario = walk.map_or_else(|| pd::reference(seed), walk::scenario);
     let mut strikes: Vec<(u64, Strike)> = kill.into_iter().map(|call| (call, Strike::KillBefore)).collect();
     if let Some([call, seconds]) = freeze {
         strikes.push((*call, Strike::Freeze(std::time::Duration::from_secs(*seconds))));
@@ -144,7 +151,7 @@ fn show(walk: Option<u64>, kill: Option<u64>, freeze: Option<&[u64]>, seed: u64)
     for moment in &scenario.timeline {
         println!("{:?}: {:?}", moment.when, moment.action);
     }
-    let outcome = harness::run(&scenario, &strikes, &operator)?;
+    let outcome = harness::run(scenario, &strikes, &operator)?;
     for entry in &outcome.journal {
         if let Some(line) = line(entry) {
             println!("{line}");
@@ -197,7 +204,11 @@ fn line(entry: &Entry) -> Option<String> {
             };
             format!("== {}", truth.members.iter().map(member).collect::<Vec<_>>().join("  "))
         }
-        Event::Verb { what, changed: false, .. } if what.contains("maintenance/status") => return None,
+        Event::Verb { what, changed: false, .. }
+            if what.contains("maintenance/status") || what.contains("member/list") =>
+        {
+            return None;
+        }
         Event::Verb { user, pod, what, changed } => format!("{user} called {pod}: {what} (changed: {changed})"),
         Event::Note(note) => format!("-- {note}"),
     };
