@@ -52,7 +52,7 @@ fn walks(bug: Bug, seeds: usize) -> (usize, Option<String>) {
 #[cfg(feature = "seeded-bugs")]
 fn crash(bug: Bug, _: usize) -> (usize, Option<String>) {
     use crate::crash;
-    let (tried, failure) = crash::hunt(&crash::stories(), |strike| planted(bug, strike));
+    let (tried, failure) = crash::hunt(crash::STORIES, |strike| planted(bug, strike));
     (tried, failure.map(|failure| format!("crash: {failure}")))
 }
 

@@ -7,6 +7,7 @@ pub mod bugs;
 pub mod crash;
 pub mod fleet;
 pub mod pd;
+pub mod setting;
 pub mod walk;
 
 use std::{future::Future, pin::Pin, sync::Arc};

@@ -1,93 +1,42 @@
-//! PD clusters and their upgrades as scenarios.
+//! [`PD`]'s setting in short words: the scenarios that need the operator and not a particular system play here.
 
-use std::time::Duration;
+use serde_json::Value;
+use windlass_sim::scenario::{Action, Place, Subject};
 
-use serde_json::{Value, json};
-use windlass_sim::{
-    objects,
-    scenario::{Action, Ending, Moment, Place, Scenario, Subject, When},
-    world::ImageBehaviour,
-};
+use crate::setting::PD;
+pub use crate::setting::after;
 
 /// Where the cluster lives.
-pub const NAMESPACE: &str = "tikv";
+pub const NAMESPACE: &str = PD.namespace;
 /// The StatefulSet's and the QuorumCluster's name.
-pub const NAME: &str = "pd";
+pub const NAME: &str = PD.name;
 
-/// The custom resource definitions, a PD cluster of so many members at `from`, and a QuorumCluster that wants `to`.
+/// See [`crate::setting::Setting::objects`].
 pub fn objects(members: u32, from: &str, to: &str) -> Vec<Value> {
-    let mut objects: Vec<Value> =
-        windlass_api::crd::all().iter().filter_map(|crd| serde_json::to_value(crd).ok()).collect();
-    objects.push(objects::namespace(NAMESPACE));
-    objects.extend(objects::pd(NAMESPACE, NAME, members, &format!("registry.example/pingcap/pd:v{from}")));
-    objects.push(quorum_cluster(NAME, to));
-    objects
+    PD.objects(members, from, to)
 }
 
-/// A QuorumCluster for the PD cluster.
+/// See [`crate::setting::Setting::quorum_cluster`].
 pub fn quorum_cluster(name: &str, version: &str) -> Value {
-    json!({
-        "apiVersion": "windlass.dev/v1alpha1", "kind": "QuorumCluster",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {
-            "workload": {"statefulSet": NAME, "container": "pd"},
-            "system": {"type": "Pd", "port": 2379},
-            "version": version,
-        },
-    })
+    PD.quorum_cluster(name, version)
 }
 
 /// The QuorumCluster.
 pub fn subject() -> Subject {
-    Subject { resource: "quorumclusters.windlass.dev".into(), namespace: NAMESPACE.into(), name: NAME.into() }
+    PD.subject()
 }
 
 /// The StatefulSet.
 pub fn workload() -> Subject {
-    Subject { resource: "statefulsets.apps".into(), namespace: NAMESPACE.into(), name: NAME.into() }
+    PD.workload()
 }
 
 /// One of its pods.
 pub fn pod(ordinal: u32) -> Place {
-    Place { namespace: NAMESPACE.into(), pod: format!("{NAME}-{ordinal}") }
-}
-
-/// The reference upgrade: three members, two operators, nothing goes wrong.
-pub fn reference(seed: u64) -> Scenario {
-    Scenario {
-        seed,
-        objects: objects(3, "8.5.0", "8.5.3"),
-        operators: 2,
-        faults: false,
-        timeline: vec![],
-        subject: subject(),
-        ending: Ending::Ready,
-        max_leader_moves: Some(2),
-        limit: Duration::from_mins(40),
-    }
-}
-
-/// An upgrade whose image is broken until the spec is mended, with the first member waiting for it: by the next version for even
-/// seeds, by a revert for odd ones.
-pub fn mend(seed: u64) -> Scenario {
-    let broken = if seed.is_multiple_of(3) { ImageBehaviour::CannotPull } else { ImageBehaviour::Crashes };
-    let (mended, broken_image) =
-        (if seed.is_multiple_of(2) { "8.5.4" } else { "8.5.0" }, "registry.example/pingcap/pd:v8.5.3");
-    let timeline = vec![
-        after(Duration::ZERO, Action::Image(broken_image.into(), broken)),
-        Moment { when: When::Replaced(1), action: Action::DropWatches },
-        after(Duration::from_secs(20), spec(json!({ "version": mended }))),
-    ];
-    Scenario { timeline, max_leader_moves: None, ..reference(seed) }
+    PD.pod(ordinal)
 }
 
 /// A change of the QuorumCluster's spec.
-#[expect(clippy::needless_pass_by_value, reason = "callers write the JSON in place")]
 pub fn spec(patch: Value) -> Action {
-    Action::Patch { target: subject(), patch: json!({ "spec": patch }) }
-}
-
-/// So long after the moment before.
-pub fn after(delay: Duration, action: Action) -> Moment {
-    Moment { when: When::After(delay), action }
+    PD.spec(patch)
 }

@@ -1,4 +1,4 @@
-//! Random walks: a seed decides the size of the quorum, what people do, what breaks and when. Nothing may be violated, and once
+//! Random walks: a seed decides the system, the size of the quorum, what people do, what breaks and when. Nothing may be violated, and once
 //! everything is mended the upgrade must come to its end.
 
 use std::time::Duration;
@@ -11,23 +11,32 @@ use windlass_sim::{
     world::{BadAnswer, ImageBehaviour},
 };
 
-use crate::{crash, fleet, operator, pd};
+use crate::{
+    crash, fleet, operator,
+    setting::{ETCD, PD, Setting, after},
+};
 
-const VERSIONS: [&str; 4] = ["8.1.2", "8.5.0", "8.5.3", "9.0.1"];
 const NODES: u64 = 3;
+
+/// Every other seed is etcd's.
+fn setting(seed: u64) -> Setting {
+    if seed.is_multiple_of(2) { PD } else { ETCD }
+}
 
 /// A seed's scenario.
 pub fn scenario(seed: u64) -> Scenario {
+    let setting = setting(seed);
     let mut rng = Rng::new(seed).fork("walk");
     let members = *rng.pick(&[3, 3, 3, 3, 5, 5, 4, 7, 2, 1]).unwrap_or(&3);
     let (from, to) = *rng.pick(&[(0, 1), (1, 2), (1, 3), (0, 2), (2, 2), (2, 1)]).unwrap_or(&(1, 2));
     let operators = if rng.one_in(3) { 1 } else { 2 };
-    let mut walk = Walk { rng, members, operators, from, to, timeline: Vec::new(), mends: Vec::new(), allowed: false };
+    let mut walk =
+        Walk { setting, rng, members, operators, from, to, timeline: Vec::new(), mends: Vec::new(), allowed: false };
     for _ in 0..walk.rng.below(9) {
         walk.step();
     }
     walk.mend();
-    let mut objects = pd::objects(members, VERSIONS[from], VERSIONS[to]);
+    let mut objects = setting.objects(members, setting.versions[from], setting.versions[to]);
     if walk.rng.one_in(4) {
         for object in &mut objects {
             if object["kind"] == "StatefulSet" {
@@ -43,7 +52,7 @@ pub fn scenario(seed: u64) -> Scenario {
         operators,
         faults,
         timeline: walk.timeline.clone(),
-        subject: pd::subject(),
+        subject: setting.subject(),
         ending: walk.ending(),
         // Two are enough for one upgrade that nothing disturbs.
         max_leader_moves: (undisturbed && walk.timeline.len() <= 1).then_some(2),
@@ -52,6 +61,7 @@ pub fn scenario(seed: u64) -> Scenario {
 }
 
 struct Walk {
+    setting: Setting,
     rng: Rng,
     members: u32,
     operators: u32,
@@ -68,22 +78,22 @@ impl Walk {
     /// The controllers stand still, a permit is given, and then something changes: the permit must be taken back before they move.
     fn trap(&mut self) {
         let permits = self.timeline.iter().filter(|moment| matches!(moment.when, When::Permitted(_))).count();
-        let place = pd::pod(u32::try_from(self.rng.below(u64::from(self.members))).unwrap_or(0));
+        let place = self.setting.pod(u32::try_from(self.rng.below(u64::from(self.members))).unwrap_or(0));
         let sting = match self.rng.below(4) {
             0 => Action::Crash(place),
-            1 => pd::spec(json!({"paused": true})),
+            1 => self.setting.spec(json!({"paused": true})),
             _ => Action::Elect(place),
         };
         let hand_over = self.rng.between(Duration::from_millis(1), Duration::from_secs(9));
-        self.timeline.push(pd::after(hand_over, Action::FreezeControllers(Duration::from_mins(2))));
+        self.timeline.push(after(hand_over, Action::FreezeControllers(Duration::from_mins(2))));
         self.timeline.push(Moment { when: When::Permitted(permits + 1), action: sting });
-        self.mends.push(pd::spec(json!({"paused": false})));
+        self.mends.push(self.setting.spec(json!({"paused": false})));
     }
 
     /// An image is broken for a while: until its registry, its Secret or its bug is mended, or until somebody asks for another.
     fn broken_image(&mut self) {
         let which = if self.rng.one_in(4) { usize::try_from(self.rng.below(4)).unwrap_or(0) } else { self.to };
-        let image = format!("registry.example/pingcap/pd:v{}", VERSIONS[which]);
+        let image = self.setting.image(self.setting.versions[which]);
         let how = [
             ImageBehaviour::CannotPull,
             ImageBehaviour::Misconfigured,
@@ -92,11 +102,12 @@ impl Walk {
         ];
         let how = self.rng.pick(&how).copied().unwrap_or(ImageBehaviour::Crashes);
         let soon = self.rng.between(Duration::from_millis(50), Duration::from_secs(10));
-        self.timeline.push(pd::after(soon, Action::Image(image.clone(), how)));
+        self.timeline.push(after(soon, Action::Image(image.clone(), how)));
         if !self.rng.one_in(3) {
             let other = if self.rng.one_in(2) { self.from } else { usize::try_from(self.rng.below(4)).unwrap_or(0) };
             let noticed = self.rng.between(Duration::from_secs(5), Duration::from_secs(90));
-            self.timeline.push(pd::after(noticed, pd::spec(json!({"version": VERSIONS[other]}))));
+            let asked = self.setting.spec(json!({"version": self.setting.versions[other]}));
+            self.timeline.push(after(noticed, asked));
         }
         self.mends.push(Action::Image(image, ImageBehaviour::Works));
     }
@@ -114,14 +125,18 @@ impl Walk {
             3 => When::After(self.rng.between(Duration::from_millis(50), Duration::from_secs(2))),
             _ => When::After(self.rng.between(Duration::from_secs(1), Duration::from_secs(40))),
         };
-        let place = pd::pod(u32::try_from(self.rng.below(u64::from(self.members))).unwrap_or(0));
+        let place = self.setting.pod(u32::try_from(self.rng.below(u64::from(self.members))).unwrap_or(0));
         let short = self.rng.between(Duration::from_secs(1), Duration::from_secs(40));
         let node = format!("node-{}", self.rng.below(NODES));
         let (action, mend) = match self.rng.below(18) {
-            0 | 1 => (pd::spec(json!({"version": VERSIONS[usize::try_from(self.rng.below(4)).unwrap_or(0)]})), None),
-            2 | 3 => (pd::spec(json!({"version": VERSIONS[self.from]})), None),
-            4 => (pd::spec(json!({"version": VERSIONS[self.to]})), None),
-            5 => (pd::spec(json!({"paused": true})), Some(pd::spec(json!({"paused": false})))),
+            0 | 1 => (
+                self.setting
+                    .spec(json!({"version": self.setting.versions[usize::try_from(self.rng.below(4)).unwrap_or(0)]})),
+                None,
+            ),
+            2 | 3 => (self.setting.spec(json!({"version": self.setting.versions[self.from]})), None),
+            4 => (self.setting.spec(json!({"version": self.setting.versions[self.to]})), None),
+            5 => (self.setting.spec(json!({"paused": true})), Some(self.setting.spec(json!({"paused": false})))),
             6 if self.rng.one_in(2) => (Action::Pressure(place), None),
             6 => (Action::Crash(place), None),
             7 => {
@@ -143,6 +158,8 @@ impl Walk {
             11 | 12 => (Action::Drain(node.clone()), Some(Action::Uncordon(node))),
             13 => (Action::FreezeControllers(short), None),
             14 => (Action::Elect(place), None),
+            // etcd knows of no such wish.
+            15 if self.setting == ETCD => (Action::Elect(place), None),
             15 => (Action::Priority(place.clone(), 10), Some(Action::Priority(place, 0))),
             16 => (if self.rng.one_in(2) { Action::DropWatches } else { Action::Compact }, None),
             _ => (self.operator_trouble(), None),
@@ -150,7 +167,7 @@ impl Walk {
         self.timeline.push(Moment { when, action });
         if let Some(mend) = mend {
             if self.rng.one_in(2) {
-                self.timeline.push(pd::after(short, mend));
+                self.timeline.push(after(short, mend));
             } else {
                 self.mends.push(mend);
             }
@@ -175,24 +192,28 @@ impl Walk {
 
     /// Where nobody allowed what is asked for, it must say so; otherwise it must be done.
     fn ending(&self) -> Ending {
-        if self.allowed {
-            return Ending::Ready;
+        let mut reasons = Vec::new();
+        if !self.allowed {
+            reasons.push("DowngradeNotAllowed".to_owned());
         }
-        let mut reasons = vec!["DowngradeNotAllowed".to_owned()];
-        if self.members <= 2 {
+        if !self.allowed && self.members <= 2 {
             reasons.push("NoSpareMember".to_owned());
         }
-        Ending::ReadyOr(reasons)
+        if self.setting == ETCD {
+            // Nobody can allow a way that does not exist (H20).
+            reasons.push("UnsupportedPath".to_owned());
+        }
+        if reasons.is_empty() { Ending::Ready } else { Ending::ReadyOr(reasons) }
     }
 
     fn mend(&mut self) {
         let mends = std::mem::take(&mut self.mends);
-        self.timeline.extend(mends.into_iter().map(|mend| pd::after(Duration::from_secs(1), mend)));
+        self.timeline.extend(mends.into_iter().map(|mend| after(Duration::from_secs(1), mend)));
         self.allowed = !self.rng.one_in(3);
         if self.allowed {
-            self.timeline.push(pd::after(
+            self.timeline.push(after(
                 Duration::from_secs(5),
-                pd::spec(json!({"policy": {"allowDowngrade": true, "acceptDowntime": true}})),
+                self.setting.spec(json!({"policy": {"allowDowngrade": true, "acceptDowntime": true}})),
             ));
         }
     }

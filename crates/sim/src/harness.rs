@@ -297,7 +297,7 @@ fn act(cluster: &Cluster, slots: &[Slot], action: &Action) {
         Action::Drain(node) => world.drain(node),
         Action::Uncordon(node) => world.uncordon(node),
         Action::FreezeControllers(how_long) => world.freeze_controllers(clock.elapsed() + *how_long),
-        Action::Elect(place) => world.pd(&place.namespace, set_of(&place.pod)).force_leader(&place.pod),
+        Action::Elect(place) => world.elect(&place.namespace, set_of(&place.pod), &place.pod),
         Action::Priority(place, priority) => {
             world.pd(&place.namespace, set_of(&place.pod)).set_leader_priority(&place.pod, i64::from(*priority));
         }

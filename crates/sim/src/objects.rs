@@ -7,8 +7,13 @@ pub fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// A PD cluster as its users deploy it: a headless Service and a StatefulSet with one container.
+/// A PD cluster, as [`quorum`].
 pub fn pd(namespace: &str, name: &str, replicas: u32, image: &str) -> Vec<Value> {
+    quorum("pd", namespace, name, replicas, image)
+}
+
+/// A quorum as its users deploy it: a headless Service and a StatefulSet with one container, whose name tells the system.
+pub fn quorum(container: &str, namespace: &str, name: &str, replicas: u32, image: &str) -> Vec<Value> {
     let labels = json!({"app": name});
     vec![
         json!({
@@ -25,7 +30,7 @@ pub fn pd(namespace: &str, name: &str, replicas: u32, image: &str) -> Vec<Value>
                 "selector": {"matchLabels": labels},
                 "template": {
                     "metadata": {"labels": labels},
-                    "spec": {"containers": [{"name": "pd", "image": image, "ports": [{"containerPort": 2379}]}]},
+                    "spec": {"containers": [{"name": container, "image": image, "ports": [{"containerPort": 2379}]}]},
                 },
             },
         }),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use windlass_rehearsal::{bugs, crash, operator, pd, walk};
+use windlass_rehearsal::{bugs, crash, operator, setting, walk};
 use windlass_sim::{
     harness,
     journal::{Entry, Event},
@@ -61,6 +61,9 @@ enum Suite {
         /// The reference mend instead of the reference upgrade.
         #[arg(long)]
         mend: bool,
+        /// The reference upgrade of etcd, not of PD.
+        #[arg(long)]
+        etcd: bool,
     },
 }
 
@@ -71,16 +74,17 @@ fn main() -> Result<ExitCode> {
         Suite::Crash => strikes(),
         Suite::Walks { seeds, first, twice } => Ok(walks(seeds, first, twice)),
         Suite::Bugs { seeds, only } => Ok(hunt(seeds, &only)),
-        Suite::Show { walk, kill, freeze, seed, mend } => {
-            let reference = if mend { pd::mend } else { pd::reference };
-            let scenario = walk.map_or_else(|| reference(seed), walk::scenario);
+        Suite::Show { walk, kill, freeze, seed, mend, etcd } => {
+            let setting = if etcd { setting::ETCD } else { setting::PD };
+            let reference = if mend { setting.mend(seed) } else { setting.reference(seed) };
+            let scenario = walk.map_or(reference, walk::scenario);
             show(&scenario, kill, freeze.as_deref())
         }
     }
 }
 
 fn strikes() -> Result<ExitCode> {
-    let report = crash::everywhere(&crash::stories())?;
+    let report = crash::everywhere(crash::STORIES)?;
     for failure in report.failures.iter().take(10) {
         println!("  {failure}");
     }
@@ -204,7 +208,11 @@ fn line(entry: &Entry) -> Option<String> {
             };
             format!("== {}", truth.members.iter().map(member).collect::<Vec<_>>().join("  "))
         }
-        Event::Verb { what, changed: false, .. } if what.contains("maintenance/status") => return None,
+        Event::Verb { what, changed: false, .. }
+            if what.contains("maintenance/status") || what.contains("member/list") =>
+        {
+            return None;
+        }
         Event::Verb { user, pod, what, changed } => format!("{user} called {pod}: {what} (changed: {changed})"),
         Event::Note(note) => format!("-- {note}"),
     };

@@ -3,17 +3,22 @@
 //! An application knows nothing of Kubernetes. The kubelets tell it when a process starts, stops, hangs and comes back; the
 //! network hands it requests; it keeps its own timers through the world's queue.
 
+pub mod bench;
+pub mod etcd;
+mod member;
 pub mod pd;
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, StatusCode, header::CONTENT_TYPE};
 
 use crate::journal::QuorumTruth;
 use crate::rng::Rng;
 
 pub use pd::PdHandle;
+
+use etcd::{EtcdCluster, EtcdEvent};
 use pd::{PdCluster, PdEvent};
 
 /// How a process misbehaves towards callers while it otherwise works: a fault on the way to it, no part of its true state.
@@ -35,6 +40,7 @@ pub enum BadAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AppEvent {
     Pd(PdEvent),
+    Etcd(EtcdEvent),
 }
 
 /// What an application may use while it handles something.
@@ -54,10 +60,34 @@ pub(crate) struct Answer {
     pub changed: bool,
 }
 
+impl Answer {
+    fn after(mut self, after: Duration) -> Self {
+        self.after += after;
+        self
+    }
+
+    fn changed(mut self) -> Self {
+        self.changed = true;
+        self
+    }
+}
+
+fn respond(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    Answer { response, after: Duration::ZERO, changed: false }
+}
+
+fn plain(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+    respond(status, "text/plain; charset=utf-8", body)
+}
+
 /// Which application runs in a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Pd,
+    Etcd,
 }
 
 impl Kind {
@@ -65,7 +95,13 @@ impl Kind {
     pub fn of(container: &str, image: &str) -> Option<Self> {
         let (repository, _) = split_image(image);
         let base = repository.rsplit('/').next().unwrap_or_default();
-        (container == "pd" || base.starts_with("pd")).then_some(Self::Pd)
+        match (container, base) {
+            ("pd", _) => Some(Self::Pd),
+            ("etcd", _) => Some(Self::Etcd),
+            (_, base) if base.starts_with("pd") => Some(Self::Pd),
+            (_, base) if base.starts_with("etcd") => Some(Self::Etcd),
+            _ => None,
+        }
     }
 }
 
@@ -82,12 +118,30 @@ pub(crate) struct Founding {
 /// One application: all the processes of one workload.
 pub(crate) enum App {
     Pd(PdCluster),
+    Etcd(EtcdCluster),
 }
 
 impl App {
     pub fn found(kind: Kind, founding: Founding, rng: Rng) -> Self {
         match kind {
             Kind::Pd => Self::Pd(PdCluster::new(founding, rng)),
+            Kind::Etcd => Self::Etcd(EtcdCluster::new(founding, rng)),
+        }
+    }
+
+    /// Why a process of this version ends as soon as it has started; none if it does not.
+    pub fn refusal(&self, pod: &str, version: &str) -> Option<String> {
+        match self {
+            Self::Pd(_) => None,
+            Self::Etcd(etcd) => etcd.refusal(pod, version),
+        }
+    }
+
+    /// This member leads at once, by an election that nobody asked for, if it serves and the quorum stands.
+    pub fn elect(&mut self, context: &mut Context, pod: &str) {
+        match self {
+            Self::Pd(pd) => pd.elect(context, pod),
+            Self::Etcd(etcd) => etcd.elect(context, pod),
         }
     }
 
@@ -95,6 +149,7 @@ impl App {
     pub fn started(&mut self, context: &mut Context, pod: &str, version: &str) {
         match self {
             Self::Pd(pd) => pd.started(context, pod, version),
+            Self::Etcd(etcd) => etcd.started(context, pod, version),
         }
     }
 
@@ -102,6 +157,7 @@ impl App {
     pub fn stopped(&mut self, context: &mut Context, pod: &str, graceful: bool) {
         match self {
             Self::Pd(pd) => pd.stopped(context, pod, graceful),
+            Self::Etcd(etcd) => etcd.stopped(context, pod, graceful),
         }
     }
 
@@ -109,6 +165,7 @@ impl App {
     pub fn hung(&mut self, context: &mut Context, pod: &str, hung: bool) {
         match self {
             Self::Pd(pd) => pd.hung(context, pod, hung),
+            Self::Etcd(etcd) => etcd.hung(context, pod, hung),
         }
     }
 
@@ -116,6 +173,9 @@ impl App {
     pub fn ring(&mut self, context: &mut Context, event: &AppEvent) {
         match (self, event) {
             (Self::Pd(pd), AppEvent::Pd(event)) => pd.ring(context, event),
+            (Self::Etcd(etcd), AppEvent::Etcd(event)) => etcd.ring(context, event),
+            // A timer of a system that this workload does not run any more.
+            (Self::Pd(_), AppEvent::Etcd(_)) | (Self::Etcd(_), AppEvent::Pd(_)) => {}
         }
     }
 
@@ -123,6 +183,7 @@ impl App {
     pub fn answer(&mut self, context: &mut Context, pod: &str, request: &Request<Bytes>) -> Option<Answer> {
         match self {
             Self::Pd(pd) => pd.answer(context, pod, request),
+            Self::Etcd(etcd) => etcd.answer(context, pod, request),
         }
     }
 
@@ -130,6 +191,7 @@ impl App {
     pub fn truth(&self) -> QuorumTruth {
         match self {
             Self::Pd(pd) => pd.truth(),
+            Self::Etcd(etcd) => etcd.truth(),
         }
     }
 }
@@ -158,6 +220,7 @@ mod tests {
     fn the_application_is_told_by_the_container_or_the_image() {
         assert_eq!(Kind::of("pd", "registry:5000/whatever"), Some(Kind::Pd));
         assert_eq!(Kind::of("main", "registry:5000/pingcap/pd:v8.5.1"), Some(Kind::Pd));
+        assert_eq!(Kind::of("main", "quay.example/coreos/etcd:v3.6.16"), Some(Kind::Etcd));
         assert_eq!(Kind::of("main", "nginx:1.29"), None);
     }
 

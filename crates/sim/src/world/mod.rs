@@ -225,6 +225,12 @@ impl World {
         PdHandle::new(self.clone(), Key::new(namespace, statefulset))
     }
 
+    /// Makes a member of this StatefulSet's quorum lead at once, if it serves and the quorum stands.
+    pub fn elect(&self, namespace: &str, statefulset: &str, pod: &str) {
+        let note = Some(format!("leadership forced to {pod}"));
+        self.with_app(&Key::new(namespace, statefulset), note, |app, context| app.elect(context, pod));
+    }
+
     /// The present true state of all quorums.
     pub fn truths(&self) -> Vec<QuorumTruth> {
         self.state().apps.values().map(App::truth).collect()

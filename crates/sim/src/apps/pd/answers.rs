@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
 
-use super::super::{Answer, Context};
-use super::{PdCluster, member::Member};
+use super::super::{Answer, Context, member::Member, plain, respond};
+use super::PdCluster;
 
 /// How long etcd waits for a transfer's target.
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -19,31 +18,8 @@ const TRANSFER_TIMED_OUT: &str = "[PD:etcd:ErrEtcdMoveLeader]etcdserver: request
 /// Asked of a follower with this header, a request is not forwarded.
 const ALLOW_FOLLOWER: &str = "PD-Allow-follower-handle";
 
-fn respond(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
-    let mut response = Response::new(body.into());
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(kind));
-    Answer { response, after: Duration::ZERO, changed: false }
-}
-
-fn plain(status: StatusCode, body: &'static str) -> Answer {
-    respond(status, "text/plain; charset=utf-8", body)
-}
-
 fn render(status: StatusCode, body: &Value) -> Answer {
     respond(status, "application/json; charset=UTF-8", format!("{body}\n"))
-}
-
-impl Answer {
-    fn after(mut self, after: Duration) -> Self {
-        self.after += after;
-        self
-    }
-
-    fn changed(mut self) -> Self {
-        self.changed = true;
-        self
-    }
 }
 
 impl PdCluster {

@@ -18,9 +18,11 @@ impl PdHandle {
     }
 
     fn with<T>(&self, note: Option<String>, act: impl FnOnce(&mut PdCluster, &mut Context) -> T) -> Option<T> {
-        self.world.with_app(&self.key, note, |app, context| match app {
-            App::Pd(cluster) => act(cluster, context),
-        })
+        let with = |app: &mut App, context: &mut Context| match app {
+            App::Pd(cluster) => Some(act(cluster, context)),
+            App::Etcd(_) => None,
+        };
+        self.world.with_app(&self.key, note, with).flatten()
     }
 
     /// The member that truly leads.
@@ -40,16 +42,7 @@ impl PdHandle {
 
     /// Makes a member lead at once, if it serves and the quorum stands.
     pub fn force_leader(&self, pod: &str) {
-        self.with(Some(format!("leadership forced to {pod}")), |cluster, context| {
-            if cluster.serves(pod) && cluster.has_majority() {
-                cluster.lead(context, pod.to_owned());
-                cluster.leader = Some(pod.to_owned());
-                // The follower's step has been taken here, regions included.
-                cluster.follow = 0;
-                cluster.loaded_at = context.now;
-                cluster.reconsider(context);
-            }
-        });
+        self.with(Some(format!("leadership forced to {pod}")), |cluster, context| cluster.elect(context, pod));
     }
 
     /// Removes a member from the quorum.

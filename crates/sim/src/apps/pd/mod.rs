@@ -5,15 +5,13 @@
 
 mod answers;
 mod handle;
-mod member;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use handle::PdHandle;
-use member::Member;
 
-use super::{AppEvent, Context, Founding};
+use super::{AppEvent, Context, Founding, member::Member};
 use crate::journal::{MemberTruth, QuorumTruth};
 use crate::rng::Rng;
 
@@ -304,6 +302,18 @@ impl PdCluster {
         let best = self.members.iter().filter(|(_, member)| member.serves() && member.priority > leader.priority);
         if let Some(name) = best.max_by_key(|(_, member)| member.priority).map(|(name, _)| name.clone()) {
             self.transfer_to(context, &name);
+        }
+    }
+
+    /// This member leads at once, if it serves and the quorum stands.
+    pub fn elect(&mut self, context: &mut Context, pod: &str) {
+        if self.serves(pod) && self.has_majority() {
+            self.lead(context, pod.to_owned());
+            self.leader = Some(pod.to_owned());
+            // The follower's step has been taken here, regions included.
+            self.follow = 0;
+            self.loaded_at = context.now;
+            self.reconsider(context);
         }
     }
 

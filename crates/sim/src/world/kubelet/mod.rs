@@ -307,11 +307,19 @@ impl State {
 
     fn serve(&mut self, key: &Key, index: usize) {
         let Some(container) = self.container(key, index) else { return };
-        container.serving = true;
         let (kind, image) = (container.app, container.image.clone());
+        let version = version_of(&image);
         if let Some(kind) = kind {
             self.found_app(key, kind);
-            let version = version_of(&image);
+            if let Some(why) = self.refusal(key, &version) {
+                self.note(format!("process in {} ends: {why}", key.name));
+                return self.later(key, index, Duration::from_millis(100), Step::Exit(1));
+            }
+        }
+        if let Some(container) = self.container(key, index) {
+            container.serving = true;
+        }
+        if kind.is_some() {
             self.tell_app(key, |app, context, pod| app.started(context, pod, &version));
             if self.pods.get(key).is_some_and(|pod| pod.hung) {
                 self.tell_app(key, |app, context, pod| app.hung(context, pod, true));
@@ -345,6 +353,12 @@ impl State {
             Founding { namespace: workload.namespace.clone(), workload: workload.name.clone(), service, members };
         let rng = self.draws.apps.fork(&format!("{}/{}", workload.namespace, workload.name));
         self.apps.insert(workload, App::found(kind, founding, rng));
+    }
+
+    /// Why the application's process does not stay; none if it does.
+    fn refusal(&self, key: &Key, version: &str) -> Option<String> {
+        let workload = self.pods.get(key).map(|pod| &pod.workload)?;
+        self.apps.get(workload)?.refusal(&key.name, version)
     }
 
     fn tell_app(&mut self, key: &Key, tell: impl FnOnce(&mut App, &mut crate::apps::Context, &str)) {

@@ -1,9 +1,10 @@
-//! One member of a simulated PD cluster: its identity, which outlives its process, and how far it has applied the log.
+//! One member of a simulated quorum: its identity, which outlives its process, and how far it has applied the log.
 
 use std::time::Duration;
 
 pub(super) struct Member {
     pub id: u64,
+    /// How much it wants to lead; PD alone knows such a thing.
     pub priority: i64,
     /// Of the process that runs or ran last; empty before the first.
     pub version: String,

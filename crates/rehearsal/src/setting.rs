@@ -1,0 +1,141 @@
+//! Quorums and their upgrades as scenarios, one [`Setting`] per system.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use windlass_sim::{
+    objects,
+    scenario::{Action, Ending, Moment, Place, Scenario, Subject, When},
+    world::ImageBehaviour,
+};
+
+/// A quorum of one system, as its users deploy it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The system's name in the custom resource.
+    pub system: &'static str,
+    /// Where the quorum lives.
+    pub namespace: &'static str,
+    /// The StatefulSet's, the QuorumCluster's and the container's name.
+    pub name: &'static str,
+    /// The repository of its images.
+    repository: &'static str,
+    /// What the reference upgrade goes from and to.
+    pub reference: (&'static str, &'static str),
+    /// A version after that, which mends what was wrong with it.
+    mended: &'static str,
+    /// What random walks go between, oldest first.
+    pub versions: [&'static str; 4],
+}
+
+/// PD.
+pub const PD: Setting = Setting {
+    system: "Pd",
+    namespace: "tikv",
+    name: "pd",
+    repository: "registry.example/pingcap/pd",
+    reference: ("8.5.0", "8.5.3"),
+    mended: "8.5.4",
+    versions: ["8.1.2", "8.5.0", "8.5.3", "9.0.1"],
+};
+
+/// etcd, one minor release further. From the first of its versions to the last there is no way.
+pub const ETCD: Setting = Setting {
+    system: "Etcd",
+    namespace: "registry",
+    name: "etcd",
+    repository: "registry.example/coreos/etcd",
+    reference: ("3.5.35", "3.6.16"),
+    mended: "3.6.17",
+    versions: ["3.4.34", "3.5.26", "3.5.35", "3.6.16"],
+};
+
+impl Setting {
+    /// The custom resource definitions, a quorum of so many members at `from`, and a QuorumCluster that wants `to`.
+    pub fn objects(&self, members: u32, from: &str, to: &str) -> Vec<Value> {
+        let mut objects: Vec<Value> =
+            windlass_api::crd::all().iter().filter_map(|crd| serde_json::to_value(crd).ok()).collect();
+        objects.push(objects::namespace(self.namespace));
+        objects.extend(objects::quorum(self.name, self.namespace, self.name, members, &self.image(from)));
+        objects.push(self.quorum_cluster(self.name, to));
+        objects
+    }
+
+    /// The image of a version.
+    pub fn image(&self, version: &str) -> String {
+        format!("{}:v{version}", self.repository)
+    }
+
+    /// A QuorumCluster for the quorum.
+    pub fn quorum_cluster(&self, name: &str, version: &str) -> Value {
+        json!({
+            "apiVersion": "windlass.dev/v1alpha1", "kind": "QuorumCluster",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {
+                "workload": {"statefulSet": self.name, "container": self.name},
+                "system": {"type": self.system, "port": 2379},
+                "version": version,
+            },
+        })
+    }
+
+    /// The QuorumCluster.
+    pub fn subject(&self) -> Subject {
+        Subject {
+            resource: "quorumclusters.windlass.dev".into(),
+            namespace: self.namespace.into(),
+            name: self.name.into(),
+        }
+    }
+
+    /// The StatefulSet.
+    pub fn workload(&self) -> Subject {
+        Subject { resource: "statefulsets.apps".into(), namespace: self.namespace.into(), name: self.name.into() }
+    }
+
+    /// One of its pods.
+    pub fn pod(&self, ordinal: u32) -> Place {
+        Place { namespace: self.namespace.into(), pod: format!("{}-{ordinal}", self.name) }
+    }
+
+    /// The reference upgrade: three members, two operators, nothing goes wrong.
+    pub fn reference(&self, seed: u64) -> Scenario {
+        let (from, to) = self.reference;
+        Scenario {
+            seed,
+            objects: self.objects(3, from, to),
+            operators: 2,
+            faults: false,
+            timeline: vec![],
+            subject: self.subject(),
+            ending: Ending::Ready,
+            max_leader_moves: Some(2),
+            limit: Duration::from_mins(40),
+        }
+    }
+
+    /// An upgrade whose image is broken until the spec is mended, with the first member waiting for it: by the next version for
+    /// even seeds, by a revert for odd ones.
+    pub fn mend(&self, seed: u64) -> Scenario {
+        let (from, to) = self.reference;
+        let how = if seed.is_multiple_of(3) { ImageBehaviour::CannotPull } else { ImageBehaviour::Crashes };
+        let mended = if seed.is_multiple_of(2) { self.mended } else { from };
+        let timeline = vec![
+            after(Duration::ZERO, Action::Image(self.image(to), how)),
+            Moment { when: When::Replaced(1), action: Action::DropWatches },
+            after(Duration::from_secs(20), self.spec(json!({ "version": mended }))),
+        ];
+        Scenario { timeline, max_leader_moves: None, ..self.reference(seed) }
+    }
+
+    /// A change of the QuorumCluster's spec.
+    #[expect(clippy::needless_pass_by_value, reason = "callers write the JSON in place")]
+    pub fn spec(&self, patch: Value) -> Action {
+        Action::Patch { target: self.subject(), patch: json!({ "spec": patch }) }
+    }
+}
+
+/// So long after the moment before.
+pub fn after(delay: Duration, action: Action) -> Moment {
+    Moment { when: When::After(delay), action }
+}

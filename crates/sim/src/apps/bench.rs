@@ -1,0 +1,78 @@
+//! An application without a cluster around it: processes are started and stopped by hand, and time is moved by hand. For holding a
+//! simulated application to the real one.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, Response};
+
+use super::{Answer, App, AppEvent, Context, Founding, Kind};
+use crate::rng::Rng;
+
+/// One application on the bench.
+pub struct Bench {
+    app: App,
+    now: Duration,
+    /// Timers by the time at which they ring, and the order in which they were set.
+    timers: BTreeMap<(Duration, u64), AppEvent>,
+    set: u64,
+}
+
+impl Bench {
+    /// An etcd with these members, none of which runs yet.
+    pub fn etcd(seed: u64, members: &[&str]) -> Self {
+        let founding = Founding {
+            namespace: "bench".into(),
+            workload: "etcd".into(),
+            service: "etcd".into(),
+            members: members.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let app = App::found(Kind::Etcd, founding, Rng::new(seed));
+        Self { app, now: Duration::ZERO, timers: BTreeMap::new(), set: 0 }
+    }
+
+    fn with<T>(&mut self, act: impl FnOnce(&mut App, &mut Context) -> T) -> T {
+        let mut context = Context { now: self.now, later: Vec::new() };
+        let result = act(&mut self.app, &mut context);
+        for (at, event) in context.later {
+            self.set += 1;
+            self.timers.insert((at, self.set), event);
+        }
+        result
+    }
+
+    /// Starts a process; the error is what it says before it ends at once.
+    pub fn start(&mut self, member: &str, version: &str) -> Result<(), String> {
+        if let Some(why) = self.app.refusal(member, version) {
+            return Err(why);
+        }
+        self.with(|app, context| app.started(context, member, version));
+        Ok(())
+    }
+
+    /// Kills a process.
+    pub fn kill(&mut self, member: &str) {
+        self.with(|app, context| app.stopped(context, member, false));
+    }
+
+    /// Lets time pass.
+    pub fn pass(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some(((at, _), event)) = self.timers.first_key_value().map(|(key, event)| (*key, event.clone())) {
+            if at > until {
+                break;
+            }
+            self.timers.pop_first();
+            self.now = self.now.max(at);
+            self.with(|app, context| app.ring(context, &event));
+        }
+        self.now = until;
+    }
+
+    /// Asks a process, and waits for its answer; none where it never comes.
+    pub fn ask(&mut self, member: &str, request: &Request<Bytes>) -> Option<Response<Bytes>> {
+        let Answer { response, after, .. } = self.with(|app, context| app.answer(context, member, request))?;
+        self.pass(after);
+        Some(response)
+    }
+}

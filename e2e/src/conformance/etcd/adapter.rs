@@ -1,0 +1,79 @@
+//! The adapter on a real etcd: what only a real one can show.
+
+use std::{path::Path, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use bytes::Bytes;
+use http::Request;
+use windlass_systems::{
+    Class, Network, Timeouts,
+    etcd::{Health, observe, snapshot, transfer_leader},
+};
+
+use super::{MEMBERS, Which, real::Real};
+
+/// Checks what the adapter reads, the hand-over, the snapshot and the answer to missing credentials; how many checks there were.
+pub(super) async fn check(play: usize, binary: &Path) -> Result<usize> {
+    let mut real = Real::new(play, [(Which::Old, binary), (Which::New, binary)])?;
+    for member in MEMBERS {
+        real.start(member, Which::New).await?;
+    }
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let (network, timeouts) = (Network::plain(), Timeouts::default());
+    let peers = MEMBERS.map(|member| real.peer(member));
+
+    let leader = async || -> Result<u64> {
+        let answers = observe(&network, &peers, &timeouts).await;
+        let mut leaders = Vec::new();
+        for answer in answers {
+            let said = answer.said.with_context(|| format!("ask {}", answer.pod))?;
+            ensure!(said.health == Health::Yes && said.members.as_ref().is_some_and(|members| members.len() == 3));
+            leaders.push(said.status.leader_id.context("a leader")?);
+        }
+        ensure!(leaders.windows(2).all(|pair| pair[0] == pair[1]), "they follow {leaders:?}");
+        leaders.first().copied().context("three answers")
+    };
+    let before = leader().await?;
+    let ids = observe(&network, &peers, &timeouts).await;
+    let ids = ids.into_iter().filter_map(|answer| Some((answer.pod, answer.said.ok()?.status.member_id)));
+    let (mut from, mut to) = (None, None);
+    for (pod, id) in ids {
+        if id == before { from = Some(pod) } else { to = Some(id) }
+    }
+    let from = real.peer(&from.context("the leader's pod")?);
+    let to = to.context("a follower")?;
+    transfer_leader(&network, &from, to, &timeouts).await?;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    ensure!(leader().await? == to, "leadership did not go where it was sent");
+
+    for number in 0..200 {
+        let value = "dmFsdWU=".repeat(200);
+        let body = format!(r#"{{"key":"{}","value":"{value}"}}"#, base64(number));
+        real.ask(MEMBERS[0], Request::post("/v3/kv/put").body(Bytes::from(body))?).await?.context("a write")?;
+    }
+    let mut file = Vec::new();
+    let saved = snapshot::save(&network, &peers[0], Duration::from_secs(10), &mut file).await?;
+    ensure!(file.len() as u64 == saved.bytes + 32, "{} bytes were written, {} told", file.len(), saved.bytes);
+    ensure!(saved.bytes.is_multiple_of(512) && saved.bytes > 32 * 1024, "no database of {} bytes", saved.bytes);
+
+    for (path, body) in [
+        ("/v3/auth/user/add", r#"{"name":"root","password":"secret"}"#),
+        ("/v3/auth/user/grant", r#"{"user":"root","role":"root"}"#),
+        ("/v3/auth/enable", "{}"),
+    ] {
+        let answer = real.ask(MEMBERS[0], Request::post(path).body(Bytes::from(body))?).await?.context("an answer")?;
+        ensure!(answer.status().is_success(), "{path}: {}", String::from_utf8_lossy(answer.body()));
+    }
+    for answer in observe(&network, &peers, &timeouts).await {
+        let error = answer.said.err().with_context(|| format!("{} let us in without credentials", answer.pod))?;
+        ensure!(error.class() == Class::Denied, "{error}");
+    }
+    Ok(5)
+}
+
+/// A key of two letters, in base64 as the gateway wants it.
+fn base64(number: u32) -> String {
+    let letter = |number: u32| char::from(b'A' + u8::try_from(number % 26).unwrap_or_default());
+    // Four letters are three bytes of some kind, which is all that a key has to be.
+    [letter(number / 26), letter(number), 'A', 'A'].iter().collect()
+}

@@ -1,0 +1,170 @@
+//! What is done and asked, in order. Roles are assigned once a cluster is up and stay with their members afterwards.
+
+use http::Method;
+
+use super::Which;
+
+/// A script.
+pub(super) struct Play {
+    pub name: &'static str,
+    pub steps: Vec<Step>,
+}
+
+/// Whom a step is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Who {
+    /// Whoever led when the roles were assigned.
+    Leader,
+    One,
+    Other,
+    /// The one that comes later.
+    Learner,
+    /// By number, before there are roles.
+    Founding(usize),
+}
+
+/// What is said in a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Says {
+    Nothing,
+    Text(&'static str),
+    /// `{"targetID": …}` of this member.
+    Target(Who),
+    /// `{"ID": …}` of this member.
+    Id(Who),
+    /// The learner's peer URL.
+    Learner,
+}
+
+pub(super) enum Step {
+    Start(Who, Which),
+    Kill(Who),
+    /// Seconds.
+    Wait(u64),
+    /// Roles are assigned.
+    Cast,
+    Ask {
+        whom: Who,
+        method: Method,
+        path: &'static str,
+        body: Says,
+    },
+}
+
+const STATUS: &str = "/v3/maintenance/status";
+const LIST: &str = "/v3/cluster/member/list";
+const TRANSFER: &str = "/v3/maintenance/transfer-leadership";
+const LOCAL: Says = Says::Text(r#"{"linearizable":false}"#);
+const LINEAR: Says = Says::Text(r#"{"linearizable":true}"#);
+const VOTERS: [Who; 3] = [Who::Leader, Who::One, Who::Other];
+
+fn post(whom: Who, path: &'static str, body: Says) -> Step {
+    Step::Ask { whom, method: Method::POST, path, body }
+}
+
+fn get(whom: Who, path: &'static str) -> Step {
+    Step::Ask { whom, method: Method::GET, path, body: Says::Nothing }
+}
+
+fn status(whom: Who) -> Step {
+    post(whom, STATUS, Says::Text("{}"))
+}
+
+fn transfer(asked: Who, to: Who) -> Step {
+    post(asked, TRANSFER, Says::Target(to))
+}
+
+/// Everything that a member tells of itself.
+fn look(whom: Who) -> Vec<Step> {
+    vec![status(whom), post(whom, LIST, LOCAL), get(whom, "/health"), get(whom, "/readyz"), get(whom, "/version")]
+}
+
+fn found(which: Which) -> Vec<Step> {
+    let mut steps: Vec<Step> = (0..3).map(|number| Step::Start(Who::Founding(number), which)).collect();
+    steps.extend([Step::Wait(10), Step::Cast]);
+    steps
+}
+
+pub(super) fn all() -> Vec<Play> {
+    vec![
+        Play { name: "one version, the old one", steps: one_version(Which::Old) },
+        Play { name: "one version, the new one", steps: one_version(Which::New) },
+        Play { name: "from the old version to the new one", steps: upgrade() },
+    ]
+}
+
+fn one_version(which: Which) -> Vec<Step> {
+    let mut steps = found(which);
+    steps.extend(look_at_all());
+    steps.extend([get(Who::One, "/livez"), get(Who::One, "/nowhere"), post(Who::One, LIST, LINEAR)]);
+    // Handing over.
+    steps.extend([
+        transfer(Who::One, Who::One),
+        post(Who::Leader, TRANSFER, Says::Text(r#"{"targetID":"12345"}"#)),
+        post(Who::Leader, TRANSFER, Says::Text("{}")),
+        transfer(Who::Leader, Who::Leader),
+    ]);
+    // A learner.
+    steps.extend([
+        post(Who::Leader, "/v3/cluster/member/add", Says::Learner),
+        post(Who::One, LIST, LOCAL),
+        transfer(Who::Leader, Who::Learner),
+        Step::Start(Who::Learner, which),
+        Step::Wait(12),
+    ]);
+    steps.extend(look(Who::Learner));
+    steps.extend([
+        transfer(Who::Learner, Who::One),
+        transfer(Who::Leader, Who::Learner),
+        post(Who::One, LIST, LOCAL),
+        post(Who::Leader, "/v3/cluster/member/remove", Says::Id(Who::Learner)),
+        Step::Wait(2),
+        Step::Kill(Who::Learner),
+        post(Who::One, LIST, LOCAL),
+    ]);
+    // Leadership moves, and its old holder dies.
+    steps.extend([transfer(Who::Leader, Who::One), Step::Wait(2)]);
+    steps.extend(VOTERS.map(status));
+    steps.extend([transfer(Who::Leader, Who::Other), Step::Kill(Who::Leader), Step::Wait(1)]);
+    steps.extend([transfer(Who::One, Who::Leader), Step::Wait(2), status(Who::One), get(Who::One, "/health")]);
+    steps.push(post(Who::One, "/v3/cluster/member/add", Says::Learner));
+    // The quorum is lost, and comes back.
+    steps.extend([Step::Kill(Who::Other), Step::Wait(5)]);
+    steps.extend(look(Who::One));
+    steps.extend([post(Who::One, LIST, LINEAR), transfer(Who::One, Who::Other), transfer(Who::One, Who::One)]);
+    steps.extend([Step::Start(Who::Other, which), Step::Wait(8)]);
+    // Who won the vote is chance, so nobody's leader is asked for.
+    steps.extend([get(Who::Other, "/health"), get(Who::One, "/readyz"), post(Who::Other, LIST, LINEAR)]);
+    steps.extend([Step::Start(Who::Leader, which), Step::Wait(8), Step::Cast]);
+    steps.extend(look_at_all());
+    steps
+}
+
+fn look_at_all() -> Vec<Step> {
+    VOTERS.into_iter().flat_map(look).collect()
+}
+
+/// Member by member, as the operator does it, and back as far as there is a way.
+fn upgrade() -> Vec<Step> {
+    let mut steps = found(Which::Old);
+    let replace = |who, which| vec![Step::Kill(who), Step::Wait(3), Step::Start(who, which), Step::Wait(8)];
+    steps.extend(replace(Who::Other, Which::New));
+    steps.extend(look_at_all());
+    // While one stays, there is a way back.
+    steps.extend(replace(Who::Other, Which::Old));
+    steps.push(status(Who::Other));
+    steps.extend(replace(Who::Other, Which::New));
+    steps.extend(replace(Who::One, Which::New));
+    steps.extend(look_at_all());
+    steps.extend([transfer(Who::Leader, Who::Other), Step::Wait(2)]);
+    steps.extend(VOTERS.map(status));
+    steps.extend(replace(Who::Leader, Which::New));
+    // The cluster's version rises within a few seconds, and the data's after it.
+    steps.push(Step::Wait(10));
+    steps.extend(look_at_all());
+    // And then there is none.
+    steps.extend([Step::Kill(Who::One), Step::Wait(3), Step::Start(Who::One, Which::Old)]);
+    steps.extend([Step::Start(Who::One, Which::New), Step::Wait(8)]);
+    steps.extend(look_at_all());
+    steps
+}
