@@ -149,12 +149,17 @@ pub fn allowed(addresses: &[SocketAddr]) -> Result<()> {
     Ok(())
 }
 
+/// What Raft says of a proposal that it did not take, for example while leadership is being handed over.
+const DROPPED: &str = "raft proposal dropped";
+
 /// What an error that etcd answered with means. Only for these codes nothing can have happened: the request was malformed (3), not
-/// allowed (7, 16), or turned away before it was proposed (8). After any other the proposal may still be committed.
+/// allowed (7, 16), or turned away before it was proposed (8). After any other the proposal may still be committed, unless Raft itself
+/// says that it was none.
 fn refusal(body: &Value) -> Failure {
     let message = body["message"].as_str().or_else(|| body["error"].as_str()).unwrap_or("no message").to_owned();
     match body["code"].as_i64() {
         Some(3 | 7 | 8 | 16) => Failure::Refused(message),
+        Some(_) if message == DROPPED => Failure::Refused(message),
         Some(_) | None => Failure::Unknown(message),
     }
 }

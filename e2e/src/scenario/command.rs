@@ -1,6 +1,6 @@
 //! `cargo xtask e2e`.
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -18,6 +18,9 @@ pub struct Arguments {
     /// Decides everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// A static program of Windlass to run; without it, one is built from these sources
+    #[arg(long)]
+    program: Option<PathBuf>,
     /// How the closing table is printed
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
@@ -39,7 +42,7 @@ pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let chosen = choose(arguments.name.as_deref())?;
-    let site = Site::prepare(arguments.seed).await?;
+    let site = Site::prepare(arguments.seed, arguments.program.clone()).await?;
     let mut rows = Vec::new();
     for scenario in chosen {
         rows.push(run::run(&site, scenario).await);

@@ -49,8 +49,8 @@ pub struct Installation {
 
 impl Installation {
     /// Builds the program and its images, and applies what users apply: the CustomResourceDefinitions and the rights.
-    pub fn install(cluster: &Cluster, client: Client) -> Result<Self> {
-        let program = operator_image::build_program()?;
+    pub fn install(cluster: &Cluster, client: Client, program: Option<PathBuf>) -> Result<Self> {
+        let program = program.map_or_else(operator_image::build_program, Ok)?;
         let folder = cluster.folder().join("operators");
         fs::create_dir_all(&folder)?;
         for (index, name) in IMAGES.iter().enumerate() {

@@ -1,5 +1,7 @@
 //! What all scenarios share: the cluster, the images, Windlass ready to be run.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 use kube::Client;
 
@@ -24,8 +26,8 @@ pub struct Site {
 }
 
 impl Site {
-    /// Brings up the cluster if it is not up, and prepares everything.
-    pub async fn prepare(seed: u64) -> Result<Self> {
+    /// Brings up the cluster if it is not up, and prepares everything. Without a program of Windlass, one is built.
+    pub async fn prepare(seed: u64, program: Option<PathBuf>) -> Result<Self> {
         let options = cluster::Options {
             name: "default".into(),
             control_plane_only: false,
@@ -35,7 +37,7 @@ impl Site {
         let cluster = cluster::up(&options).await?;
         let client = cluster::client(&cluster.kubeconfig()).await?;
         let etcd = applications::load(&cluster)?;
-        let windlass = Installation::install(&cluster, client.clone())?;
+        let windlass = Installation::install(&cluster, client.clone(), program)?;
         Ok(Self { cluster, client, etcd, windlass, seed })
     }
 }

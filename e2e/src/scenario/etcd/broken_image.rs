@@ -11,15 +11,15 @@ use crate::{
 
 /// An image whose program ends at once.
 pub async fn crashing(trial: &mut Trial<'_>) -> Result<()> {
-    mended(trial, CRASHING).await
+    mended(trial, CRASHING, &["CrashLooping", "DeadlineExceeded"]).await
 }
 
 /// An image that is nowhere.
 pub async fn missing(trial: &mut Trial<'_>) -> Result<()> {
-    mended(trial, "windlass.test/etcd:not-there").await
+    mended(trial, "windlass.test/etcd:not-there", &["ImagePullFailed", "DeadlineExceeded"]).await
 }
 
-async fn mended(trial: &mut Trial<'_>, image: &str) -> Result<()> {
+async fn mended(trial: &mut Trial<'_>, image: &str, reasons: &[&str]) -> Result<()> {
     let new = trial.site.etcd.new.clone();
     let mut others = Vec::new();
     for ordinal in 0..trial.replicas - 1 {
@@ -27,7 +27,7 @@ async fn mended(trial: &mut Trial<'_>, image: &str) -> Result<()> {
     }
     let deadlines = json!({"deadlines": {"ready": "10s"}});
     trial.resource.change(json!({"version": new.version, "image": image, "upgrade": deadlines})).await?;
-    let reason = trial.resource.waits_for(&["DeadlineExceeded", "PodBroken"], 120).await?;
+    let reason = trial.resource.waits_for(reasons, 120).await?;
     let message = trial.resource.seen().await?.message;
     say(&format!("{reason}: {message}"));
     for (pod, uid) in &others {
