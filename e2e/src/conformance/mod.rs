@@ -1,4 +1,5 @@
 //! The embedded cluster held to the real one: the same scripts on both, and the answers compared.
 
+pub mod api;
 pub mod schema;
 pub mod statefulset;
