@@ -7,6 +7,8 @@
 //!   ever changes; the time of deletion becomes its distance from the object's first one. All other times become one symbol.
 //! - A name that the server made up becomes its place in the order of first appearance.
 //! - A continue token is opaque.
+//! - What a message says of Go's types and source files is cut off; JSON within a message has its keys in order; a cause that
+//!   a failure names twice counts once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -128,6 +130,9 @@ impl Canon {
         for (key, value) in map {
             let value = match (key.as_str(), value) {
                 ("managedFields", Value::Array(_)) if !self.managed_fields => continue,
+                ("causes", Value::Array(list)) => {
+                    Value::Array(causes(list).iter().map(|cause| self.value(cause)).collect())
+                }
                 ("metadata", Value::Object(meta)) if listed || is_bookmark(map) => self.list_meta(meta),
                 ("resourceVersion", Value::String(text)) => json!(self.revision(text)),
                 ("creationTimestamp", Value::String(time)) if !self.written_times.contains(time) => {
@@ -179,6 +184,7 @@ impl Canon {
         for (number, name) in self.generated.iter().enumerate() {
             text = text.replace(name, &format!("<generated {number}>"));
         }
+        text = sort_json(&without_go(&text));
         let lower = text.to_lowercase();
         if lower.contains("resourceversion") || lower.contains("resource version") {
             text = self.revisions_of(&text);
@@ -225,6 +231,74 @@ impl Canon {
         }
         result
     }
+}
+
+/// What stands for a text that names Go's own types or source files.
+const GO: &str = "<what Go says>";
+
+/// Cuts off what names Go's own types and source files: it says nothing that a client could use, and differs between builds.
+fn without_go(text: &str) -> String {
+    // A list of strict decoding errors is the server's own and stays.
+    if text.contains("strict decoding error") {
+        return text.to_owned();
+    }
+    for head in ["the object provided is unrecognized (must be of type ", " cannot be handled as a "] {
+        if let Some(start) = text.find(head)
+            && let Some(end) = text[start..].find(": ")
+        {
+            return format!("{}: {GO}", &text[..start + end]);
+        }
+    }
+    for head in [
+        "error decoding patch: ",
+        "couldn't get version/kind; json parse error: ",
+        "continue key is not valid: ",
+        UNDECODABLE,
+    ] {
+        if let Some(start) = text.find(head) {
+            return format!("{}{GO}", &text[..start + head.len()]);
+        }
+    }
+    if text.starts_with("json: ") || text.starts_with("no kind ") {
+        return GO.to_owned();
+    }
+    text.to_owned()
+}
+
+/// How the message about an object begins that a patch made unreadable; the rest is the object as Go writes it.
+const UNDECODABLE: &str = " \"\" is invalid: patch: Invalid value: ";
+
+/// JSON within a text with its keys in order: Go writes them in the order of its types.
+fn sort_json(text: &str) -> String {
+    let mut result = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(['{', '[']) {
+        result.push_str(&rest[..start]);
+        let mut values = serde_json::Deserializer::from_str(&rest[start..]).into_iter::<Value>();
+        if let Some(Ok(value)) = values.next() {
+            result.push_str(&value.to_string());
+            rest = &rest[start + values.byte_offset()..];
+        } else {
+            result.push_str(&rest[start..=start]);
+            rest = &rest[start + 1..];
+        }
+    }
+    result + rest
+}
+
+/// The causes of a failure, each once: some checks are made twice.
+fn causes(list: &[Value]) -> Vec<Value> {
+    let mut found: Vec<Value> = Vec::new();
+    for cause in list {
+        let mut cause = cause.clone();
+        if cause["field"] == "patch" {
+            cause["message"] = json!(GO);
+        }
+        if !found.contains(&cause) {
+            found.push(cause);
+        }
+    }
+    found
 }
 
 fn is_uid(text: &str) -> bool {

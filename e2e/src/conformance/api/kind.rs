@@ -114,7 +114,7 @@ impl Kind {
             }
             Self::Event => json!({"involvedObject": {"kind": "Pod", "name": "p", "namespace": "$(ns)"}}),
             Self::NewEvent => json!({
-                "eventTime": "2026-01-01T00:00:00.000000Z", "reportingController": "example.com/conformance",
+                "eventTime": "2031-02-03T00:00:00.000000Z", "reportingController": "example.com/conformance",
                 "reportingInstance": "i", "action": "Did", "reason": "Because", "type": "Normal",
                 "regarding": {"kind": "Pod", "name": "p", "namespace": "$(ns)"},
             }),

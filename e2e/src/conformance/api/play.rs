@@ -99,7 +99,8 @@ async fn settle(side: &Side, slots: &Slots, step: &Step) -> anyhow::Result<()> {
 async fn repeat(side: &Side, slots: &Slots, step: &Step) -> anyhow::Result<Answer> {
     let start = tokio::time::Instant::now();
     loop {
-        let answer = side.send(request(slots, step)?).await?;
+        let sent = tokio::time::timeout(PATIENCE, side.send(request(slots, step)?)).await;
+        let answer = sent.map_err(|_| anyhow::anyhow!("no answer to {}", step.describe()))??;
         let done = match &step.until {
             None => true,
             Some(Until::Value(pointer, value)) => answer.body.pointer(pointer) == Some(value),

@@ -313,7 +313,7 @@ impl Slots {
 }
 
 /// RFC 7396, here and not from the library that the embedded server uses: a fault there must not hide itself.
-fn merge_into(target: &mut Value, patch: &Value) {
+pub fn merge_into(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
         return;
