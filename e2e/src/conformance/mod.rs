@@ -1,5 +1,7 @@
 //! The embedded cluster held to the real one: the same scripts on both, and the answers compared.
 
+pub mod api;
+pub mod command;
 pub mod etcd;
 pub mod schema;
 pub mod statefulset;

@@ -37,6 +37,21 @@ pub(crate) struct Options {
 impl Options {
     /// Reads a `DeleteOptions` body; an empty one means the defaults.
     pub(crate) fn parse(body: &Value) -> Answer<Self> {
+        if body.get("gracePeriodSeconds").is_some_and(|grace| !grace.is_null() && grace.as_i64().is_none()) {
+            return Err(error::unknown(500, "json: gracePeriodSeconds is no number"));
+        }
+        check_type(body)?;
+        if let (Some(policy), Some(_)) =
+            (object::at(body, &["propagationPolicy"]), object::at(body, &["orphanDependents"]))
+        {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            return Err(invalid(error::FieldError::invalid("propagationPolicy", policy.clone(), why)));
+        }
+        if let Some(given) =
+            object::at(body, &["dryRun"]).filter(|given| **given != json!(["All"]) && **given != json!([]))
+        {
+            return Err(invalid(error::FieldError::not_supported("dryRun", given.clone(), &["All"])));
+        }
         let propagation = match object::text(body, &["propagationPolicy"]) {
             "" => match object::at(body, &["orphanDependents"]).and_then(Value::as_bool) {
                 Some(true) => Some(Propagation::Orphan),
@@ -57,6 +72,19 @@ impl Options {
     }
 }
 
+fn invalid(why: error::FieldError) -> Box<kube::core::Status> {
+    error::invalid(error::Named { group: "meta.k8s.io", what: "DeleteOptions" }, "", &[why])
+}
+
+/// Options of another kind than theirs can't be read, which the server takes for its own fault.
+fn check_type(body: &Value) -> Answer<()> {
+    let (version, kind) = (object::text(body, &["apiVersion"]), object::text(body, &["kind"]));
+    if kind.is_empty() || kind == "DeleteOptions" {
+        return Ok(());
+    }
+    Err(error::unknown(500, &format!("no kind {kind:?} is registered for version {version:?}")))
+}
+
 impl Propagation {
     pub(crate) fn parse(text: &str) -> Answer<Self> {
         match text {
@@ -64,10 +92,8 @@ impl Propagation {
             "Foreground" => Ok(Self::Foreground),
             "Orphan" => Ok(Self::Orphan),
             other => {
-                let supported = ["Background", "Foreground", "Orphan", "nil"];
-                let why = error::FieldError::not_supported("propagationPolicy", json!(other), &supported);
-                let kind = error::Named { group: "meta.k8s.io", what: "DeleteOptions" };
-                Err(error::invalid(kind, "", &[why]))
+                let supported = ["Foreground", "Background", "Orphan", "nil"];
+                Err(invalid(error::FieldError::not_supported("propagationPolicy", json!(other), &supported)))
             }
         }
     }
@@ -124,7 +150,11 @@ impl Store {
         }
         let waits = !finalizers.is_empty() || grace.is_some_and(|grace| grace > 0);
         if dry_run {
-            return Ok(if waits { Deleted::Waiting(Arc::new(marked)) } else { Deleted::Gone(before) });
+            return Ok(match (waits, grace) {
+                (true, _) => Deleted::Waiting(Arc::new(marked)),
+                (false, Some(_)) => Deleted::Gone(Arc::new(marked)),
+                (false, None) => Deleted::Gone(before),
+            });
         }
         // A graceful deletion writes its mark even when the object goes in the same breath; watches see both.
         if waits || grace.is_some() {
@@ -138,11 +168,11 @@ impl Store {
         Ok(Deleted::Gone(last))
     }
 
-    /// Removes an object whose last write, this one, took away what its deletion waited for.
-    pub(crate) fn finish(&mut self, user: &str, resource: &Resource, key: &Key, last: Value) -> Arc<Value> {
-        let last = self.remove_as(user, resource, key, last);
+    /// Removes an object whose last write took away what its deletion waited for. That write is never stored, so the state
+    /// before it is the last that anybody sees.
+    pub(crate) fn finish(&mut self, user: &str, resource: &Resource, key: &Key) {
+        self.remove(user, resource, key);
         self.after_removal(resource);
-        last
     }
 
     /// The last object of a kind may have been what the kind's definition waited for.
@@ -209,12 +239,13 @@ fn grace(resource: &Resource, before: &Value, options: &Options, now: Timestamp)
     let asked = options.grace.map(|grace| if grace < 0 { 1 } else { grace });
     let mut marked = before.clone();
     if let Some(marked_at) = object::meta(before, "deletionTimestamp") {
-        let Some(current) = object::integer(before, &["metadata", "deletionGracePeriodSeconds"]) else {
-            return Grace::None;
-        };
+        let current = object::integer(before, &["metadata", "deletionGracePeriodSeconds"]);
+        let Some(current) = current.filter(|current| *current != 0) else { return Grace::None };
         let Some(asked) = asked.filter(|asked| *asked < current) else { return Grace::Pending };
         let end: Timestamp = marked_at.as_str().and_then(|text| text.parse().ok()).unwrap_or(now);
         let end = end.saturating_add(SignedDuration::from_secs(asked - current)).unwrap_or(end);
+        // What would have to end in the past ends now; a pod that was promised some time gets the least there is.
+        let (end, asked) = if end < now { (now, asked.min(1)) } else { (end, asked) };
         let meta = object::meta_mut(&mut marked);
         meta.insert("deletionTimestamp".to_owned(), object::seconds(end));
         meta.insert("deletionGracePeriodSeconds".to_owned(), json!(asked));

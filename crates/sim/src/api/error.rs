@@ -87,6 +87,14 @@ impl FieldError {
         Self { field: format!("{path}{}", self.field), ..self.clone() }
     }
 
+    /// Whether rules that were written for sound objects can't be run on one with this fault.
+    pub(crate) fn blocks_rules(&self) -> bool {
+        match self.fault {
+            Fault::Required | Fault::TypeInvalid | Fault::NotSupported | Fault::TooLong | Fault::TooMany => true,
+            Fault::Invalid | Fault::Forbidden | Fault::Duplicate => false,
+        }
+    }
+
     /// The message without the field's name.
     fn body(&self) -> String {
         let head = match self.fault {
@@ -184,6 +192,12 @@ pub(crate) fn patch_rejected() -> Box<Status> {
     failure(422, "Invalid", message, Some(details(Named { group: "", what: "" }, "")))
 }
 
+/// A patch that makes something of the object that it can't be read as any more.
+pub(crate) fn undecodable_patch(patched: &str, why: &str) -> Box<Status> {
+    let why = FieldError::invalid("patch", patched, why);
+    invalid(Named { group: "", what: "" }, "", &[why])
+}
+
 pub(crate) fn bad_request(message: impl Into<String>) -> Box<Status> {
     failure(400, "BadRequest", message.into(), None)
 }
@@ -241,6 +255,18 @@ pub(crate) fn too_large_revision(asked: u64, current: u64) -> Box<Status> {
 pub(crate) fn method_not_supported(resource: Named<'_>, verb: &str) -> Box<Status> {
     let message = format!("{verb} is not supported on resources of kind \"{resource}\"");
     failure(405, "MethodNotAllowed", message, Some(details(resource, "")))
+}
+
+/// There is nothing at this address.
+pub(crate) fn no_such_resource() -> Box<Status> {
+    let message = "the server could not find the requested resource".to_owned();
+    failure(404, "NotFound", message, Some(details(Named { group: "", what: "" }, "")))
+}
+
+/// There is something at this address, but not for this method.
+pub(crate) fn no_such_method() -> Box<Status> {
+    let message = "the server does not allow this method on the requested resource".to_owned();
+    failure(405, "MethodNotAllowed", message, Some(details(Named { group: "", what: "" }, "")))
 }
 
 pub(crate) fn not_allowed(message: &str) -> Box<Status> {

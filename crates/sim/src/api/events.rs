@@ -17,7 +17,10 @@ const RENAMED: [(&str, &str); 7] = [
 
 pub(crate) fn to_events_group(event: &Value) -> Value {
     let mut renamed = rename(event, |field| RENAMED.iter().find(|(core, _)| *core == field).map(|(_, other)| *other));
-    object::as_map(&mut renamed).insert("apiVersion".to_owned(), json!("events.k8s.io/v1"));
+    let map = object::as_map(&mut renamed);
+    map.insert("apiVersion".to_owned(), json!("events.k8s.io/v1"));
+    // This group leaves out what is empty.
+    map.retain(|key, value| *value != json!("") || key == "apiVersion");
     renamed
 }
 
@@ -26,11 +29,17 @@ pub(crate) fn to_core_group(event: &Value) -> Value {
     let map = object::as_map(&mut renamed);
     map.insert("apiVersion".to_owned(), json!("v1"));
     // The core type always shows these.
-    object::default(map, "involvedObject", json!({}));
-    object::default(map, "source", json!({}));
-    object::default(map, "firstTimestamp", Value::Null);
-    object::default(map, "lastTimestamp", Value::Null);
-    map.retain(|_, value| !value.is_null());
+    for (key, value) in [
+        ("involvedObject", json!({})),
+        ("source", json!({})),
+        ("eventTime", Value::Null),
+        ("firstTimestamp", Value::Null),
+        ("lastTimestamp", Value::Null),
+        ("reportingComponent", json!("")),
+        ("reportingInstance", json!("")),
+    ] {
+        object::default(map, key, value);
+    }
     renamed
 }
 
@@ -53,6 +62,7 @@ mod tests {
         let event = json!({
             "apiVersion": "v1", "kind": "Event", "metadata": {"name": "a"}, "reason": "R", "message": "m", "count": 2,
             "involvedObject": {"kind": "Pod", "name": "p"}, "source": {"component": "c"}, "reportingComponent": "c",
+            "eventTime": null, "firstTimestamp": null, "lastTimestamp": null, "reportingInstance": "",
         });
         let other = to_events_group(&event);
         assert_eq!(other["note"], "m");

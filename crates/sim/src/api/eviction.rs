@@ -23,6 +23,19 @@ const MOST_DISRUPTED: usize = 2000;
 
 /// Evicts; the answer is a `Status`, a failure among them that a real server returns as one.
 pub(super) fn evict(store: &mut Store, writer: Writer<'_>, target: &Target, eviction: &Value) -> Answer<Status> {
+    let (version, kind) = (object::text(eviction, &["apiVersion"]), object::text(eviction, &["kind"]));
+    if !matches!(kind, "" | "Eviction") {
+        let version = version.rsplit('/').next().unwrap_or(version);
+        return Err(error::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a Eviction: no such kind"
+        )));
+    }
+    let namespace = object::meta_text(eviction, "namespace");
+    if !namespace.is_empty() && namespace != target.namespace {
+        return Err(error::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
     if object::name(eviction) != target.name {
         return Err(error::bad_request("name in URL does not match name in Eviction object"));
     }
@@ -198,6 +211,9 @@ fn condemn(store: &mut Store, writer: Writer<'_>, target: &Target, options: &Opt
 
 /// Puts a pod on a node.
 pub(super) fn bind(store: &mut Store, writer: Writer<'_>, target: &Target, binding: &Value) -> Answer<()> {
+    if object::text(binding, &["target", "name"]).is_empty() {
+        return Err(error::unknown(500, "target.name: Required value"));
+    }
     let pod = store.get("pods", &target.key()).cloned().ok_or_else(|| target.not_found())?;
     let conflict = |why: &str| Err(error::conflict(Named { group: "", what: "pods/binding" }, &target.name, why));
     if object::is_deleting(&pod) {

@@ -59,12 +59,38 @@ impl Call<'_> {
         if !matches!(media, "" | "application/json") {
             return Err(error::unsupported_media_type(&["application/json"]));
         }
-        serde_json::from_slice(self.body)
-            .map_err(|why| error::bad_request(format!("couldn't get version/kind; json parse error: {why}")))
+        serde_json::from_slice(self.body).map_err(|why| error::bad_request(format!("json parse error: {why}")))
+    }
+
+    /// The body as an object of this kind.
+    fn object_of(&self, kind: &str) -> Answer<Value> {
+        let unrecognized = |why: &str| {
+            error::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why}"))
+        };
+        match self.object() {
+            Ok(object @ Value::Object(_)) => Ok(object),
+            Ok(_) => Err(unrecognized("the body is no object")),
+            Err(status) if status.code == 400 => Err(unrecognized(&status.message)),
+            Err(status) => Err(status),
+        }
     }
 
     fn delete_options(&self) -> Answer<Options> {
-        let body = if self.body.is_empty() { json!({}) } else { self.object()? };
+        let body = if self.body.is_empty() {
+            json!({})
+        } else {
+            self.object().map_err(|status| {
+                // The server takes options that it can't read for its own fault.
+                if status.code == 400 {
+                    error::unknown(500, &format!("couldn't get version/kind; {}", status.message))
+                } else {
+                    status
+                }
+            })?
+        };
+        if !body.is_object() && !body.is_null() {
+            return Err(error::unknown(500, "couldn't get version/kind; json parse error: the body is no object"));
+        }
         let mut options = Options::parse(&body)?;
         options.grace = options.grace.or(self.query.grace);
         options.propagation = options.propagation.or(self.query.propagation);
@@ -98,7 +124,7 @@ impl Api {
                 let served = found.filter(|resource| resource.version(&version).is_some_and(|version| version.served));
                 let Some(resource) = served else { return Reply::Done(page_not_found()) };
                 let target = Target { resource, version, namespace, name };
-                let query = match Query::parse(request.uri().query().unwrap_or("")) {
+                let query = match Query::parse(request.method(), request.uri().query().unwrap_or("")) {
                     Ok(query) => query,
                     Err(status) => return Reply::Done(refusal(&status)),
                 };
@@ -140,15 +166,15 @@ impl Api {
             ("GET", false) => Ok(ok(&*store.read(target, &call.query, call.at)?)),
             ("POST", true) => {
                 if misplaced {
-                    return Err(error::method_not_supported(target.resource.named(), "create"));
+                    return Err(not_supported(target, "create"));
                 }
-                let object = call.object()?;
+                let object = call.object_of(&target.resource.kind)?;
                 call.query.check_manager("CreateOptions")?;
                 let written = store.create(call.writer(), target, object)?;
                 Ok(wrote(target, &written))
             }
             ("PUT", false) => {
-                let update = Update::Replace(call.object()?);
+                let update = Update::Replace(call.object_of(&target.resource.kind)?);
                 call.query.check_manager("UpdateOptions")?;
                 Ok(wrote(target, &store.update(call.writer(), target, Part::Main, &update)?))
             }
@@ -158,8 +184,17 @@ impl Api {
             ("DELETE", false) => delete(store, call, target),
             ("DELETE", true) => delete_collection(store, call, target),
             ("HEAD", _) => Ok(Reply::Done(plain(StatusCode::OK, ""))),
-            (verb, _) => Err(error::method_not_supported(target.resource.named(), &verb.to_lowercase())),
+            (verb, _) => Err(not_supported(target, &verb.to_lowercase())),
         }
+    }
+}
+
+/// A method that this address does not take. Built-in resources have no handler for it, custom ones have one that says so.
+fn not_supported(target: &Target, verb: &str) -> Box<Status> {
+    if target.resource.rules == Rules::Custom {
+        error::method_not_supported(target.resource.named(), verb)
+    } else {
+        error::no_such_method()
     }
 }
 
@@ -173,11 +208,16 @@ fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subres
         Subresource::Finalize => target.resource.rules == Rules::Namespace,
     };
     if !offered {
-        return Ok(Reply::Done(page_not_found()));
+        return Err(if target.resource.rules == Rules::Custom {
+            target.not_found()
+        } else {
+            error::no_such_resource()
+        });
     }
+    let kind = if part == Subresource::Scale { "Scale" } else { &target.resource.kind };
     let update = || match call.method.as_str() {
         "PATCH" => call.patch(target),
-        _ => call.object().map(Update::Replace),
+        _ => call.object_of(kind).map(Update::Replace),
     };
     match (part, call.method.as_str()) {
         (Subresource::Status, "GET") => Ok(ok(&*store.read(target, &call.query, call.at)?)),
@@ -190,22 +230,22 @@ fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subres
         }
         (Subresource::Scale, "PUT" | "PATCH") => Ok(ok(&scale::change(store, call.writer(), target, &update()?)?)),
         (Subresource::Eviction, "POST") => {
-            let eviction = call.object()?;
+            let eviction = call.object_of("Eviction")?;
             let status = eviction::evict(store, call.writer(), target, &eviction)?;
             let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::CREATED);
             Ok(Reply::Done(json_response(code, &error::to_value(&status))))
         }
         (Subresource::Binding, "POST") => {
-            let binding = call.object()?;
+            let binding = call.object_of("Binding")?;
             eviction::bind(store, call.writer(), target, &binding)?;
             let status = Status { code: 201, ..Status::success() };
             Ok(Reply::Done(json_response(StatusCode::CREATED, &error::to_value(&status))))
         }
         (Subresource::Finalize, "PUT") => {
-            let object = call.object()?;
+            let object = call.object_of(&target.resource.kind)?;
             Ok(ok(&*store.finalize_namespace(call.writer(), target, &object)?))
         }
-        (_, verb) => Err(error::method_not_supported(target.resource.named(), &verb.to_lowercase())),
+        (_, verb) => Err(not_supported(target, &verb.to_lowercase())),
     }
 }
 
@@ -241,7 +281,10 @@ fn details(target: &Target, object: &Value) -> Value {
 fn delete_collection(store: &mut Store, call: &Call<'_>, target: &Target) -> Answer<Reply> {
     let options = call.delete_options()?;
     let selection = Selection::new(target, &call.query)?;
-    let list = store.list_selected(&selection, &call.query, None)?;
+    let mut list = store.list_selected(&selection, &call.query, None)?;
+    if target.resource.rules == Rules::Custom {
+        list.show_that_it_is_whole();
+    }
     for object in &list.items {
         let one = Target {
             resource: Arc::clone(&target.resource),

@@ -15,7 +15,7 @@ const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alpha
 const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
     alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
     validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
     alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and \
@@ -39,27 +39,21 @@ fn is_word(text: &str) -> bool {
     bytes.iter().copied().all(inner) && edge(bytes.first()) && edge(bytes.last())
 }
 
-/// What is wrong with a name of this resource.
-fn name_problems(resource: &Resource, name: &str) -> Vec<String> {
-    let too_long = |limit: usize| format!("must be no more than {limit} characters");
-    let mut problems = Vec::new();
+/// How long a name may be, and what it must look like.
+enum Shape {
+    Subdomain,
+    Label,
+    Label1035,
+    /// Only what would break a path is refused.
+    Path,
+}
+
+fn shape(resource: &Resource) -> Shape {
     match resource.rules {
-        Rules::Namespace => {
-            if name.len() > 63 {
-                problems.push(too_long(63));
-            }
-            if !is_label(name) {
-                problems.push(LABEL.to_owned());
-            }
-        }
-        Rules::Service => {
-            if name.len() > 63 {
-                problems.push(too_long(63));
-            }
-            if !is_label(name) || name.starts_with(|first: char| first.is_ascii_digit()) {
-                problems.push(LABEL_1035.to_owned());
-            }
-        }
+        Rules::Namespace | Rules::StatefulSet => Shape::Label,
+        Rules::Service => Shape::Label1035,
+        // Nothing but the generic checks looks at these names.
+        Rules::PodDisruptionBudget | Rules::Event => Shape::Path,
         Rules::Node
         | Rules::Pod
         | Rules::Endpoints
@@ -67,29 +61,78 @@ fn name_problems(resource: &Resource, name: &str) -> Vec<String> {
         | Rules::Secret
         | Rules::ServiceAccount
         | Rules::PersistentVolumeClaim
-        | Rules::Event
-        | Rules::StatefulSet
         | Rules::ControllerRevision
         | Rules::Deployment
         | Rules::ReplicaSet
         | Rules::Lease
-        | Rules::PodDisruptionBudget
         | Rules::CustomResourceDefinition
-        | Rules::Custom => {
-            if name.len() > 253 {
-                problems.push(too_long(253));
+        | Rules::Custom => Shape::Subdomain,
+    }
+}
+
+/// What is wrong with a name of this resource.
+fn name_problems(resource: &Resource, name: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut limit = |limit: usize| {
+        if name.len() > limit {
+            problems.push(format!("must be no more than {limit} characters"));
+        }
+    };
+    match shape(resource) {
+        Shape::Label => problems = label_problems(name),
+        Shape::Label1035 => {
+            limit(63);
+            if !is_label(name) || name.starts_with(|first: char| first.is_ascii_digit()) {
+                problems.push(LABEL_1035.to_owned());
             }
+        }
+        Shape::Subdomain => {
+            limit(253);
             if !is_subdomain(name) {
                 problems.push(SUBDOMAIN.to_owned());
             }
         }
+        Shape::Path => match name {
+            "." | ".." => problems.push(format!("may not be '{name}'")),
+            _ => {
+                let parts = ['/', '%'].into_iter().filter(|part| name.contains(*part));
+                problems.extend(parts.map(|part| format!("may not contain '{part}'")));
+            }
+        },
     }
     problems
 }
 
-/// Checks what every object's metadata must fulfil.
+/// What is wrong with a name that becomes a part of a host's.
+pub(crate) fn label_problems(name: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if name.len() > 63 {
+        problems.push("must be no more than 63 characters".to_owned());
+    }
+    if !is_label(name) {
+        problems.push(if is_subdomain(name) { "must not contain dots" } else { LABEL }.to_owned());
+    }
+    problems
+}
+
+/// Whether the kind's own rules insist on finalizers with a domain.
+fn knows_finalizers(resource: &Resource) -> bool {
+    !matches!(
+        resource.rules,
+        Rules::PodDisruptionBudget | Rules::Event | Rules::Lease | Rules::Custom | Rules::CustomResourceDefinition
+    )
+}
+
+/// Checks what every new object's metadata must fulfil.
 pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    let base = object::meta_text(object, "generateName");
+    if !base.is_empty() {
+        // A dash at its end is followed by something.
+        let tried = base.strip_suffix('-').map_or_else(|| base.to_owned(), |start| format!("{start}a"));
+        let problems = name_problems(resource, &tried);
+        errors.extend(problems.into_iter().map(|why| FieldError::invalid("metadata.generateName", base, why)));
+    }
     let name = object::name(object);
     if name.is_empty() {
         errors.push(FieldError::required("metadata.name", "name or generateName is required"));
@@ -97,28 +140,77 @@ pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
         let problems = name_problems(resource, name);
         errors.extend(problems.into_iter().map(|why| FieldError::invalid("metadata.name", name, why)));
     }
-    errors.extend(labels(object::meta(object, "labels"), "metadata.labels"));
-    for (key, _) in object::meta(object, "annotations").and_then(Value::as_object).into_iter().flatten() {
-        errors.extend(key_problem(key, "metadata.annotations"));
+    errors.extend(contents(object));
+    let finalizers = object::finalizers(object);
+    for finalizer in &finalizers {
+        let problems = qualified_problems(finalizer).into_iter();
+        errors.extend(problems.map(|why| FieldError::invalid("metadata.finalizers", finalizer.as_str(), why)));
     }
-    for (index, finalizer) in object::finalizers(object).iter().enumerate() {
-        let known = matches!(finalizer.as_str(), "orphan" | "foregroundDeletion" | "kubernetes");
-        if !finalizer.contains('/') && !known {
-            let field = format!("metadata.finalizers[{index}]");
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(field, finalizer.as_str(), why));
-        }
+    if ["orphan", "foregroundDeletion"].iter().all(|one| finalizers.iter().any(|finalizer| finalizer == one)) {
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(FieldError::invalid("metadata.finalizers", json!(finalizers), why));
+    }
+    errors.extend(unqualified_finalizers(resource, object));
+    errors
+}
+
+/// What is checked of new and of changed objects alike.
+fn contents(object: &Value) -> Vec<FieldError> {
+    let mut errors = labels(object::meta(object, "labels"), "metadata.labels");
+    for (key, _) in object::meta(object, "annotations").and_then(Value::as_object).into_iter().flatten() {
+        let problems = qualified_problems(&key.to_lowercase());
+        errors.extend(problems.into_iter().map(|why| FieldError::invalid("metadata.annotations", key.as_str(), why)));
     }
     errors.extend(owners(object));
     errors
 }
 
+fn unqualified_finalizers(resource: &Resource, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if !knows_finalizers(resource) {
+        return errors;
+    }
+    for (index, finalizer) in object::finalizers(object).iter().enumerate() {
+        if !finalizer.contains('/') && !is_standard_finalizer(finalizer) {
+            let field = format!("metadata.finalizers[{index}]");
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(field, finalizer.as_str(), why));
+        }
+    }
+    errors
+}
+
+fn is_standard_finalizer(finalizer: &str) -> bool {
+    matches!(finalizer, "orphan" | "foregroundDeletion" | "kubernetes")
+}
+
+/// Custom resources are only warned about finalizers that may meet others of that name.
+pub(crate) fn finalizer_warnings(object: &Value, before: Option<&Value>) -> Vec<String> {
+    let known = before.map(object::finalizers).unwrap_or_default();
+    let mut added: Vec<String> =
+        object::finalizers(object).into_iter().filter(|finalizer| !known.contains(finalizer)).collect();
+    added.sort();
+    added.dedup();
+    let mut warnings = Vec::new();
+    for finalizer in added {
+        let said = |why: &str| format!("metadata.finalizers: {finalizer:?}: {why}");
+        warnings.extend(qualified_problems(&finalizer).iter().map(|why| said(why)));
+        if !finalizer.contains('/') && !is_standard_finalizer(&finalizer) {
+            let path = if finalizer.contains('.') { " including a path (/)" } else { "" };
+            warnings.push(said(&format!(
+                "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+            )));
+        }
+    }
+    warnings
+}
+
 fn owners(object: &Value) -> Vec<FieldError> {
+    const FIELD: &str = "metadata.ownerReferences";
     let mut errors = Vec::new();
     let owners = object::meta(object, "ownerReferences").and_then(Value::as_array);
-    let mut controllers = Vec::new();
-    for (index, owner) in owners.into_iter().flatten().enumerate() {
-        let field = |name: &str| format!("metadata.ownerReferences[{index}].{name}");
+    let mut controller: Option<String> = None;
+    for owner in owners.into_iter().flatten() {
         for (key, why) in [
             ("apiVersion", "version must not be empty"),
             ("kind", "must not be empty"),
@@ -126,21 +218,24 @@ fn owners(object: &Value) -> Vec<FieldError> {
             ("uid", "must not be empty"),
         ] {
             if object::text(owner, &[key]).is_empty() {
-                errors.push(FieldError::invalid(field(key), "", why));
+                errors.push(FieldError::invalid(format!("{FIELD}.{key}"), "", why));
             }
         }
-        if object::at(owner, &["controller"]) == Some(&Value::Bool(true)) {
-            controllers.push(format!("{}/{}", object::text(owner, &["kind"]), object::text(owner, &["name"])));
+        if object::text(owner, &["apiVersion"]) == "v1" && object::text(owner, &["kind"]) == "Event" {
+            let why = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(FieldError::invalid(FIELD, owner.clone(), why));
         }
-    }
-    if controllers.len() > 1 {
-        let shown = object::meta(object, "ownerReferences").cloned().unwrap_or_default();
-        let why = "Only one reference can have Controller set to true. Found \"true\" in references for ";
-        errors.push(FieldError::invalid(
-            "metadata.ownerReferences",
-            shown,
-            format!("{why}{}", controllers.join(" and ")),
-        ));
+        if object::at(owner, &["controller"]) == Some(&Value::Bool(true)) {
+            let this = format!("{}/{}", object::text(owner, &["kind"]), object::text(owner, &["name"]));
+            match &controller {
+                Some(first) => {
+                    let shown = object::meta(object, "ownerReferences").cloned().unwrap_or_default();
+                    let why = "Only one reference can have Controller set to true. Found \"true\" in references for";
+                    errors.push(FieldError::invalid(FIELD, shown, format!("{why} {first} and {this}")));
+                }
+                None => controller = Some(this),
+            }
+        }
     }
     errors
 }
@@ -149,55 +244,67 @@ fn owners(object: &Value) -> Vec<FieldError> {
 pub(crate) fn labels(labels: Option<&Value>, field: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
-        errors.extend(key_problem(key, field));
+        errors.extend(qualified_problems(key).into_iter().map(|why| FieldError::invalid(field, key.as_str(), why)));
         let value = value.as_str().unwrap_or("");
-        if value.len() > 63 {
-            errors.push(FieldError::invalid(field, value, "must be no more than 63 characters"));
-        }
-        if !value.is_empty() && !is_word(value) {
-            errors.push(FieldError::invalid(field, value, LABEL_VALUE));
-        }
+        let problems = label_value_problems(value);
+        errors.extend(problems.into_iter().map(|why| FieldError::invalid(field, value, why)));
     }
     errors
 }
 
-fn key_problem(key: &str, field: &str) -> Option<FieldError> {
-    let (prefix, name) = match key.split_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, key),
-    };
-    if let Some(prefix) = prefix {
-        if prefix.is_empty() {
-            return Some(FieldError::invalid(field, key, "prefix part must be non-empty"));
-        }
-        if !is_subdomain(prefix) {
-            return Some(FieldError::invalid(field, key, format!("prefix part {SUBDOMAIN}")));
-        }
+/// What is wrong with a label's value.
+pub(crate) fn label_value_problems(value: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if value.len() > 63 {
+        problems.push("must be no more than 63 characters".to_owned());
     }
-    if name.is_empty() {
-        Some(FieldError::invalid(field, key, "name part must be non-empty"))
-    } else if name.len() > 63 {
-        Some(FieldError::invalid(field, key, "name part must be no more than 63 characters"))
-    } else if is_word(name) {
-        None
-    } else {
-        Some(FieldError::invalid(field, key, QUALIFIED))
+    if !value.is_empty() && !is_word(value) {
+        problems.push(LABEL_VALUE.to_owned());
     }
+    problems
 }
 
-/// What a write may not change about an object's metadata.
-pub(crate) fn validate_update(object: &Value, before: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for key in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        let (new, old) = (object::meta(object, key), object::meta(before, key));
-        if new != old {
-            let shown = new.cloned().unwrap_or(Value::Null);
-            errors.push(FieldError::invalid(format!("metadata.{key}"), shown, "field is immutable"));
+/// What is wrong with a key: a name, with a domain in front of it if need be.
+pub(crate) fn qualified_problems(key: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let name = match key.split('/').collect::<Vec<_>>().as_slice() {
+        [name] => *name,
+        [prefix, name] => {
+            if prefix.is_empty() {
+                problems.push("prefix part must be non-empty".to_owned());
+            } else {
+                if prefix.len() > 253 {
+                    problems.push("prefix part must be no more than 253 characters".to_owned());
+                }
+                if !is_subdomain(prefix) {
+                    problems.push(format!("prefix part {SUBDOMAIN}"));
+                }
+            }
+            *name
         }
+        _ => {
+            let optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+            return vec![format!("a qualified name {QUALIFIED} {optional}")];
+        }
+    };
+    if name.is_empty() {
+        problems.push("name part must be non-empty".to_owned());
+    } else if name.len() > 63 {
+        problems.push("name part must be no more than 63 characters".to_owned());
     }
+    if !is_word(name) {
+        problems.push(format!("name part {QUALIFIED}"));
+    }
+    problems
+}
+
+/// What must be true of the metadata of a changed object.
+pub(crate) fn validate_update(resource: &Resource, object: &Value, before: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     if object::is_deleting(before) {
         let old = object::finalizers(before);
-        let added: Vec<String> = object::finalizers(object).into_iter().filter(|one| !old.contains(one)).collect();
+        let mut added: Vec<String> = object::finalizers(object).into_iter().filter(|one| !old.contains(one)).collect();
+        added.sort();
         if !added.is_empty() {
             let list: Vec<String> = added.iter().map(|one| json!(one).to_string()).collect();
             let why = format!(
@@ -207,6 +314,15 @@ pub(crate) fn validate_update(object: &Value, before: &Value) -> Vec<FieldError>
             errors.push(FieldError::forbidden("metadata.finalizers", why));
         }
     }
+    for key in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let (new, old) = (object::meta(object, key), object::meta(before, key));
+        if new != old {
+            let shown = new.cloned().unwrap_or(Value::Null);
+            errors.push(FieldError::invalid(format!("metadata.{key}"), shown, "field is immutable"));
+        }
+    }
+    errors.extend(contents(object));
+    errors.extend(unqualified_finalizers(resource, object));
     errors
 }
 

@@ -35,6 +35,7 @@ mod resource;
 mod scale;
 mod schema;
 mod selector;
+mod selector_text;
 mod serve;
 mod service;
 mod store;

@@ -126,7 +126,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    pub(crate) fn parse(text: &str) -> Answer<Self> {
+    pub(crate) fn parse(method: &http::Method, text: &str) -> Answer<Self> {
         let mut query = Self {
             watch: false,
             labels: String::new(),
@@ -145,14 +145,17 @@ impl Query {
             field_manager: String::new(),
             force: None,
         };
-        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+        let mut pairs: Vec<&str> = text.split('&').filter(|pair| !pair.is_empty()).collect();
+        // What is said of one parameter depends on others that come before it in the alphabet.
+        pairs.sort_unstable();
+        for pair in pairs {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            query.set(&decode(key), decode(value))?;
+            query.set(options(method), &decode(key), decode(value))?;
         }
         Ok(query)
     }
 
-    fn set(&mut self, key: &str, value: String) -> Answer<()> {
+    fn set(&mut self, options: &str, key: &str, value: String) -> Answer<()> {
         let flag = || !matches!(value.as_str(), "false" | "0" | "f" | "F" | "False" | "FALSE");
         let number = || {
             value
@@ -178,13 +181,13 @@ impl Query {
                     "" => Match::Unset,
                     "NotOlderThan" => Match::NotOlderThan,
                     "Exact" => Match::Exact,
-                    _ => return Err(unknown_match(&value)),
+                    _ => return Err(unknown_match(&value, &self.revision)),
                 }
             }
             "dryRun" => {
                 if value != "All" {
-                    let why = error::FieldError::not_supported("dryRun", value.into(), &["All"]);
-                    let kind = error::Named { group: "meta.k8s.io", what: "CreateOptions" };
+                    let why = error::FieldError::not_supported("dryRun", serde_json::json!([value]), &["All"]);
+                    let kind = error::Named { group: "meta.k8s.io", what: options };
                     return Err(error::invalid(kind, "", &[why]));
                 }
                 self.dry_run = true;
@@ -197,7 +200,7 @@ impl Query {
                     _ => {
                         let supported = ["", "Ignore", "Strict", "Warn"];
                         let why = error::FieldError::not_supported("fieldValidation", value.into(), &supported);
-                        let kind = error::Named { group: "meta.k8s.io", what: "CreateOptions" };
+                        let kind = error::Named { group: "meta.k8s.io", what: options };
                         return Err(error::invalid(kind, "", &[why]));
                     }
                 }
@@ -251,9 +254,26 @@ fn refuse(options: &str, errors: Vec<error::FieldError>) -> Answer<()> {
     Err(error::invalid(error::Named { group: "meta.k8s.io", what: options }, "", &errors))
 }
 
-fn unknown_match(value: &str) -> Box<kube::core::Status> {
-    let why = error::FieldError::not_supported("resourceVersionMatch", value.into(), &["Exact", "NotOlderThan", ""]);
-    error::invalid(error::Named { group: "meta.k8s.io", what: "ListOptions" }, "", &[why])
+/// What the server calls the parameters of a request.
+fn options(method: &http::Method) -> &'static str {
+    match method.as_str() {
+        "POST" => "CreateOptions",
+        "PUT" => "UpdateOptions",
+        "PATCH" => "PatchOptions",
+        "DELETE" => "DeleteOptions",
+        _ => "ListOptions",
+    }
+}
+
+fn unknown_match(value: &str, revision: &str) -> Box<kube::core::Status> {
+    let mut errors = Vec::new();
+    if revision.is_empty() {
+        let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+        errors.push(error::FieldError::forbidden("resourceVersionMatch", why));
+    }
+    let supported = ["Exact", "NotOlderThan", ""];
+    errors.push(error::FieldError::not_supported("resourceVersionMatch", value.into(), &supported));
+    error::invalid(error::Named { group: "meta.k8s.io", what: "ListOptions" }, "", &errors)
 }
 
 /// Undoes percent-encoding.
@@ -305,10 +325,12 @@ mod tests {
 
     #[test]
     fn a_query_is_decoded() {
-        let query = Query::parse("labelSelector=app%20in%20%28a%2Cb%29&limit=5&watch=true&dryRun=All").unwrap();
+        let query =
+            Query::parse(&http::Method::GET, "labelSelector=app%20in%20%28a%2Cb%29&limit=5&watch=true&dryRun=All")
+                .unwrap();
         assert_eq!(query.labels, "app in (a,b)");
         assert_eq!(query.limit, 5);
         assert!(query.watch && query.dry_run);
-        assert_eq!(Query::parse("limit=x").unwrap_err().code, 400);
+        assert_eq!(Query::parse(&http::Method::GET, "limit=x").unwrap_err().code, 400);
     }
 }

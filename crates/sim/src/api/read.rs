@@ -44,7 +44,7 @@ impl Resume {
         let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('='));
         let read = bytes.ok().and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok());
         read.filter(|token| token.rv != 0)
-            .ok_or_else(|| error::bad_request("continue key is not valid: illegal base64 data or unexpected content"))
+            .ok_or_else(|| error::bad_request("invalid continue token: continue key is not valid: unexpected content"))
     }
 }
 
@@ -59,6 +59,13 @@ pub(crate) struct List {
     resume: Option<String>,
     remaining: Option<usize>,
     pub(crate) items: Vec<Arc<Value>>,
+}
+
+impl List {
+    /// What a custom resource's collection says when it is deleted: an empty token.
+    pub(crate) fn show_that_it_is_whole(&mut self) {
+        self.resume = Some(String::new());
+    }
 }
 
 impl Serialize for List {
@@ -162,13 +169,9 @@ pub(crate) fn parse_revision(text: &str) -> Answer<Option<u64>> {
     if text.is_empty() {
         return Ok(None);
     }
-    text.parse().map(Some).map_err(|_| {
-        let why = error::FieldError::invalid(
-            "resourceVersion",
-            text,
-            format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
-        );
-        error::invalid(error::Named { group: "meta.k8s.io", what: "ListOptions" }, "", &[why])
+    text.parse().map(Some).map_err(|_| format!("strconv.ParseUint: parsing {text:?}: invalid syntax")).map_err(|why| {
+        let why = error::FieldError::invalid("resourceVersion", text, why);
+        error::bad_request(format!("invalid resource version: {why}"))
     })
 }
 
@@ -177,7 +180,10 @@ impl Store {
     pub(crate) fn read(&self, target: &Target, query: &Query, at: Option<u64>) -> Answer<Arc<Value>> {
         let version = target.served()?;
         let now = at.unwrap_or(self.revision());
-        if let Some(asked) = parse_revision(&query.revision)?
+        // Reading one object, the server takes a revision that is none for its own fault.
+        let asked = parse_revision(&query.revision)
+            .map_err(|status| error::unknown(500, status.message.trim_start_matches("invalid resource version: ")))?;
+        if let Some(asked) = asked
             && asked > now
         {
             return Err(error::too_large_revision(asked, now));
@@ -193,11 +199,13 @@ impl Store {
         check_match(query, asked)?;
         // A list that may be of any revision is answered whole, whatever the limit.
         let limit = if asked == Some(0) { 0 } else { query.limit };
+        // A page of a list that names a revision is of that one.
+        let exact = query.revision_match == Match::Exact || (query.revision_match == Match::Unset && limit > 0);
         let (mut revision, mut from) = (now, None);
         if query.resume.is_empty() {
             match asked {
                 Some(asked) if asked > now => return Err(error::too_large_revision(asked, now)),
-                Some(asked) if asked > 0 && query.revision_match == Match::Exact => {
+                Some(asked) if asked > 0 && exact => {
                     if asked < self.compacted() {
                         let message = format!("The resourceVersion for the provided list is too old: {asked}");
                         return Err(error::expired(message, None));

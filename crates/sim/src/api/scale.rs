@@ -40,6 +40,27 @@ pub(super) fn of(target: &Target, object: &Value) -> Answer<Value> {
     Ok(json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status}))
 }
 
+/// What a replaced scale says about itself.
+fn check(target: &Target, scale: &Value) -> Answer<()> {
+    let (version, kind) = (object::text(scale, &["apiVersion"]), object::text(scale, &["kind"]));
+    if !matches!(kind, "" | "Scale") {
+        let version = version.rsplit('/').next().unwrap_or(version);
+        return Err(error::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a Scale: no such kind"
+        )));
+    }
+    let name = object::name(scale);
+    if name != target.name {
+        let url = &target.name;
+        return Err(error::bad_request(if name.is_empty() {
+            format!("the name of the object ({url} based on URL) was undeterminable: name must be provided")
+        } else {
+            format!("the name of the object ({name}) does not match the name on the URL ({url})")
+        }));
+    }
+    Ok(())
+}
+
 /// Sets the object's replicas.
 pub(super) fn change(store: &mut Store, writer: Writer<'_>, target: &Target, update: &Update) -> Answer<Value> {
     let version = target.served()?;
@@ -53,11 +74,28 @@ pub(super) fn change(store: &mut Store, writer: Writer<'_>, target: &Target, upd
     object::put(object::meta_mut(&mut before), "managedFields", entries.as_ref());
     let writing = Writing::of_scale(writer.manager, store.clock.now());
     let mut scale = match update {
-        Update::Replace(scale) => scale.clone(),
-        Update::Patch(patch) => patch.apply(&types::of_kind(types::SCALE.0, types::SCALE.1), &before)?,
+        Update::Replace(scale) => {
+            check(target, scale)?;
+            scale.clone()
+        }
+        Update::Patch(patch) => {
+            let scale = patch.apply(&types::of_kind(types::SCALE.0, types::SCALE.1), &before)?;
+            if object::at(&scale, &["spec", "replicas"]).is_some_and(|replicas| replicas.as_i64().is_none()) {
+                return Err(error::undecodable_patch(&scale.to_string(), "spec.replicas is no number"));
+            }
+            scale
+        }
         Update::Apply { config, force } => managed_fields::apply(&writing, Some(&before), config, *force)?,
         Update::Scale { .. } => return Err(target.not_found()),
     };
+    let uid = object::meta_text(&scale, "uid");
+    let found = object::meta_text(&before, "uid");
+    if !uid.is_empty() && uid != found {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {found}");
+        let scale = format!("{}/scale", target.resource.plural);
+        let named = error::Named { what: &scale, ..target.resource.named() };
+        return Err(error::conflict(named, &target.name, &why));
+    }
     match update {
         Update::Replace(_) | Update::Patch(_) => managed_fields::update(&writing, Some(&before), &mut scale),
         Update::Apply { .. } | Update::Scale { .. } => {}
@@ -74,11 +112,9 @@ pub(super) fn change(store: &mut Store, writer: Writer<'_>, target: &Target, upd
     for key in keys(&paths.spec).into_iter().rev() {
         patch = json!({ key: patch });
     }
-    for key in ["resourceVersion", "uid"] {
-        let given = object::meta_text(&scale, key);
-        if !given.is_empty() {
-            object::set_meta(&mut patch, key, json!(given));
-        }
+    let revision = object::meta_text(&scale, "resourceVersion");
+    if !revision.is_empty() {
+        object::set_meta(&mut patch, "resourceVersion", json!(revision));
     }
     let update = Update::Scale { patch, managed_fields };
     let written = store.update(writer, target, Part::Main, &update)?;

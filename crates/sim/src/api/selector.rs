@@ -7,10 +7,11 @@ use serde_json::Value;
 use super::error::{Answer, bad_request};
 use super::object;
 use super::resource::{Resource, Rules, Version};
+use super::selector_text;
 
 /// One requirement on labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Requirement {
+pub(super) enum Requirement {
     In(String, BTreeSet<String>),
     NotIn(String, BTreeSet<String>),
     Exists(String),
@@ -29,15 +30,7 @@ impl Labels {
     }
 
     pub(crate) fn parse(text: &str) -> Answer<Self> {
-        let mut requirements = Vec::new();
-        for part in split_outside_parentheses(text) {
-            let part = part.trim();
-            if !part.is_empty() {
-                requirements
-                    .push(requirement(part).map_err(|why| bad_request(format!("unable to parse requirement: {why}")))?);
-            }
-        }
-        Ok(Self(requirements))
+        selector_text::parse(text).map(Self).map_err(bad_request)
     }
 
     /// From a `LabelSelector`; none where an operator is unknown.
@@ -98,66 +91,6 @@ pub(crate) fn text_of(selector: &Value) -> String {
     terms.join(",")
 }
 
-fn split_outside_parentheses(text: &str) -> Vec<&str> {
-    let (mut parts, mut depth, mut start) = (Vec::new(), 0_u32, 0);
-    for (index, character) in text.char_indices() {
-        match character {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            ',' if depth == 0 => {
-                parts.push(&text[start..index]);
-                start = index + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&text[start..]);
-    parts
-}
-
-fn requirement(part: &str) -> Result<Requirement, String> {
-    let single = |key: &str, value: &str| (key.trim().to_owned(), BTreeSet::from([value.trim().to_owned()]));
-    let made = if let Some((key, value)) = part.split_once("!=") {
-        let (key, values) = single(key, value);
-        Requirement::NotIn(key, values)
-    } else if let Some((key, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
-        let (key, values) = single(key, value);
-        Requirement::In(key, values)
-    } else if let Some((head, list)) = part.split_once('(') {
-        let list = list.strip_suffix(')').ok_or_else(|| format!("found '{part}', expected: ')'"))?;
-        let values = list.split(',').map(|value| value.trim().to_owned()).collect();
-        match head.split_whitespace().collect::<Vec<_>>().as_slice() {
-            [key, "in"] => Requirement::In((*key).to_owned(), values),
-            [key, "notin"] => Requirement::NotIn((*key).to_owned(), values),
-            _ => return Err(format!("found '{head}', expected: in, notin, =, ==, !=, gt, lt")),
-        }
-    } else if let Some((key, bound)) = part.split_once('>') {
-        Requirement::Greater(key.trim().to_owned(), number(bound)?)
-    } else if let Some((key, bound)) = part.split_once('<') {
-        Requirement::Less(key.trim().to_owned(), number(bound)?)
-    } else if let Some(key) = part.strip_prefix('!') {
-        Requirement::Absent(key.trim().to_owned())
-    } else {
-        Requirement::Exists(part.to_owned())
-    };
-    let key = match &made {
-        Requirement::In(key, _)
-        | Requirement::NotIn(key, _)
-        | Requirement::Exists(key)
-        | Requirement::Absent(key)
-        | Requirement::Greater(key, _)
-        | Requirement::Less(key, _) => key,
-    };
-    if key.is_empty() || key.contains(char::is_whitespace) {
-        return Err(format!("found '{key}', expected: identifier"));
-    }
-    Ok(made)
-}
-
-fn number(text: &str) -> Result<i64, String> {
-    text.trim().parse().map_err(|_| "for 'Gt', 'Lt' operators, the value must be an integer".to_owned())
-}
-
 /// A field selector.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(Vec<Term>);
@@ -176,15 +109,21 @@ impl Fields {
 
     /// Only the fields that this resource offers may be named.
     pub(crate) fn parse(text: &str, resource: &Resource, version: &Version) -> Answer<Self> {
-        let mut terms = Vec::new();
-        for part in text.split(',').filter(|part| !part.is_empty()) {
-            let (field, equal, value) = if let Some((field, value)) = part.split_once("!=") {
+        let mut parts: Vec<&str> = text.split(',').filter(|part| !part.is_empty()).collect();
+        // The server sorts them, which shows in what it complains about first.
+        parts.sort_unstable();
+        let mut read = Vec::new();
+        for part in parts {
+            read.push(if let Some((field, value)) = part.split_once("!=") {
                 (field, false, value)
             } else if let Some((field, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
                 (field, true, value)
             } else {
-                return Err(bad_request(format!("invalid selector: '{part}'; can't understand '{part}'")));
-            };
+                return Err(bad_request(format!("invalid selector: '{text}'; can't understand '{part}'")));
+            });
+        }
+        let mut terms = Vec::new();
+        for (field, equal, value) in read {
             let path = stored_path(field, resource, version)?;
             terms.push(Term { path: path.split('.').map(str::to_owned).collect(), equal, value: value.to_owned() });
         }

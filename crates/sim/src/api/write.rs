@@ -124,7 +124,7 @@ impl Store {
         let version = target.served()?;
         let mut object = object;
         check_envelope(target, &mut object)?;
-        let warnings = decode(writer, &resource, version, &mut object)?;
+        let mut warnings = decode(writer, &resource, version, &mut object)?;
         if managed == Managed::Writer {
             let writing = Writing::new(&resource, version, Subresource::None, writer.manager, self.clock.now());
             managed_fields::update(&writing, None, &mut object);
@@ -138,9 +138,7 @@ impl Store {
             let why = "create not allowed while custom resource definition is terminating";
             return Err(error::not_allowed(why));
         }
-        if object::revision(&object) != 0 {
-            return Err(error::unknown(500, "resourceVersion should not be set on objects to be created"));
-        }
+        let asked_revision = object::revision(&object);
         let stamp = object::seconds(self.clock.now());
         let meta = object::meta_mut(&mut object);
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion", "generation"] {
@@ -151,21 +149,24 @@ impl Store {
         object::set_meta(&mut object, "uid", Value::String(uid));
 
         builtin::prepare_create(self, &resource, version, &mut object);
-        let mut errors = if name.is_empty() {
-            vec![FieldError::required("metadata.name", "name or generateName is required")]
-        } else {
-            metadata::validate(&resource, &object)
-        };
-        errors.extend(Self::validate(&resource, version, &object, None));
+        let errors = Self::validate(&resource, version, Part::Main, &object, None);
         if !errors.is_empty() {
             return Err(error::invalid(resource.kind_named(), &name, &errors));
         }
+        warnings.extend(builtin::warnings(&resource, &object, None));
         if let Some(schema) = &version.schema {
             // What was dropped with the status may have a default.
             schema.default(&mut object);
         }
-        if self.get(&resource.storage, &key).is_some() {
-            return Err(error::already_exists(resource.named(), &name));
+        if asked_revision != 0 && !writer.dry_run {
+            return Err(error::unknown(500, "resourceVersion should not be set on objects to be created"));
+        }
+        if let Some(existing) = self.get(&resource.storage, &key) {
+            let mut status = error::already_exists(resource.named(), &name);
+            if object::is_deleting(existing) {
+                status.message = format!("object is being deleted: {}", status.message);
+            }
+            return Err(status);
         }
         let object = definition::to_stored(&resource, version, object);
         if writer.dry_run {
@@ -214,12 +215,26 @@ impl Store {
         Ok(())
     }
 
-    /// What the resource's own rules say against an object whose metadata is sound.
-    fn validate(resource: &Resource, version: &Version, object: &Value, before: Option<&Value>) -> Vec<FieldError> {
+    /// What is to be said against an object: of its metadata first, then by the resource's own rules.
+    fn validate(
+        resource: &Resource,
+        version: &Version,
+        part: Part,
+        object: &Value,
+        before: Option<&Value>,
+    ) -> Vec<FieldError> {
+        let metadata = match before {
+            Some(before) => metadata::validate_update(resource, object, before),
+            None => metadata::validate(resource, object),
+        };
         match (&version.schema, resource.rules) {
-            (Some(schema), _) => schema.validate(object, before),
-            (None, Rules::Custom) => Vec::new(),
-            (None, _) => builtin::validate(resource, object, before),
+            (Some(schema), _) => schema.validate(metadata, part, object, before),
+            (None, Rules::Custom) => metadata,
+            (None, _) => {
+                let mut errors = metadata;
+                errors.extend(builtin::validate(resource, object, before));
+                errors
+            }
         }
     }
 
@@ -234,13 +249,16 @@ impl Store {
         let resource = Arc::clone(&target.resource);
         let version = target.served()?;
         let key = target.key();
+        if let Update::Replace(object) = update {
+            // What a request says about itself is checked before anything is looked up.
+            let mut object = object.clone();
+            check_envelope(target, &mut object)?;
+            check_name(target, &object)?;
+        }
         let Some(stored) = self.get(&resource.storage, &key).cloned() else {
             return match update {
                 Update::Replace(object) if part == Part::Main && resource.allows_create_on_update() => {
-                    let mut object = object.clone();
-                    check_name(target, &object)?;
-                    object::set_meta(&mut object, "name", Value::String(target.name.clone()));
-                    self.create(writer, target, object)
+                    self.create_on_update(writer, target, object)
                 }
                 Update::Apply { config, force } if part == Part::Main => {
                     self.create_by_apply(writer, target, config, *force)
@@ -258,9 +276,7 @@ impl Store {
             Update::Apply { config, force } => managed_fields::apply(&writing, Some(&before), config, *force)?,
             Update::Scale { patch, .. } => Patch::Merge(patch.clone()).apply(&version.merging, &before)?,
         };
-        check_name(target, &object)?;
-        check_envelope(target, &mut object)?;
-        let warnings = decode(writer, &resource, version, &mut object)?;
+        let mut warnings = shape(writer, target, version, update, &mut object)?;
         match update {
             Update::Replace(_) | Update::Patch(_) => managed_fields::update(&writing, Some(&before), &mut object),
             Update::Apply { .. } => {}
@@ -273,27 +289,85 @@ impl Store {
         carry_over(&mut object, &before);
         builtin::prepare_update(&resource, version, part, &mut object, &before);
         managed_fields::keep_times(&mut object, &before);
-        let mut errors = metadata::validate(&resource, &object);
-        errors.extend(metadata::validate_update(&object, &before));
-        if part == Part::Main || resource.rules == Rules::Custom {
-            errors.extend(Self::validate(&resource, version, &object, Some(&before)));
-        }
+        let errors = if part == Part::Main || resource.rules == Rules::Custom {
+            Self::validate(&resource, version, part, &object, Some(&before))
+        } else {
+            let mut errors = metadata::validate_update(&resource, &object, &before);
+            errors.extend(builtin::validate_status(&resource, &object, &before));
+            errors
+        };
         if !errors.is_empty() {
             return Err(error::invalid(resource.kind_named(), &target.name, &errors));
         }
+        warnings.extend(builtin::warnings(&resource, &object, Some(&before)));
         let object = definition::to_stored(&resource, version, object);
         if writer.dry_run {
             return Ok(Written { object: Arc::new(object), warnings, created: false });
         }
         let object = if ends_with_this_write(&object, &before) {
-            // The real server removes the object instead of writing it, so the last state seen is the new one.
-            self.finish(writer.user, &resource, &key, object)
+            self.finish(writer.user, &resource, &key);
+            let mut last = object;
+            object::set_revision(&mut last, object::revision(&before));
+            Arc::new(last)
         } else {
             let object = self.put(writer.user, &resource, &key, object);
             definition::after_write(self, &resource, &object);
             object
         };
         Ok(Written { object, warnings, created: false })
+    }
+
+    /// A PUT that makes its object. What it says of the past is forgotten, save for a uid, which would have to be this one.
+    fn create_on_update(&mut self, writer: Writer<'_>, target: &Target, object: &Value) -> Answer<Written> {
+        let uid = object::meta_text(object, "uid");
+        if !uid.is_empty() {
+            return Err(wrong_uid(target, uid, ""));
+        }
+        let mut object = object.clone();
+        object::meta_mut(&mut object).remove("resourceVersion");
+        self.create(writer, target, object)
+    }
+}
+
+/// Brings what was sent, or what a patch made, into the resource's shape. What a patch broke is the patch's fault.
+fn shape(
+    writer: Writer<'_>,
+    target: &Target,
+    version: &Version,
+    update: &Update,
+    object: &mut Value,
+) -> Answer<Vec<String>> {
+    let shaped = |object: &mut Value| {
+        check_envelope(target, object)?;
+        check_name(target, object)?;
+        decode(writer, &target.resource, version, object)
+    };
+    match update {
+        Update::Replace(_) | Update::Apply { .. } | Update::Scale { .. } => shaped(object),
+        Update::Patch(_) => {
+            let text = object.to_string();
+            let custom = target.resource.rules == Rules::Custom;
+            let is_map = object.get("metadata").is_none_or(Value::is_object);
+            let same = |key: &str, expected: &str| object.get(key).and_then(Value::as_str) == Some(expected);
+            let kept = same("kind", &target.resource.kind)
+                && same("apiVersion", &target.resource.api_version(&target.version));
+            if !is_map || (!custom && !kept) {
+                return Err(error::undecodable_patch(&text, "the object is of another type"));
+            }
+            if object::meta_text(object, "namespace") != target.namespace && target.resource.namespaced {
+                return Err(error::bad_request(
+                    "the namespace of the provided object does not match the namespace sent on the request",
+                ));
+            }
+            let strict = |message: &str| message.contains("strict decoding error");
+            shaped(object).map_err(|status| {
+                if status.code == 400 && status.message.contains("cannot be handled as a") && !strict(&status.message) {
+                    error::undecodable_patch(&text, &status.message)
+                } else {
+                    status
+                }
+            })
+        }
     }
 }
 
@@ -326,7 +400,7 @@ fn check_name(target: &Target, object: &Value) -> Answer<()> {
             target.name
         )));
     }
-    if name.is_empty() && object.get("metadata").is_some() {
+    if name.is_empty() {
         return Err(error::bad_request(format!(
             "the name of the object ({} based on URL) was undeterminable: name must be provided",
             target.name
@@ -342,19 +416,7 @@ fn check_envelope(target: &Target, object: &mut Value) -> Answer<()> {
     if !object.is_object() {
         return Err(error::bad_request("couldn't get version/kind; json parse error: the body is not an object"));
     }
-    let found = object::text(object, &["apiVersion"]).to_owned();
-    if !found.is_empty() && found != expected {
-        return Err(error::bad_request(format!(
-            "the API version in the data ({found}) does not match the expected API version ({expected})"
-        )));
-    }
-    let kind = object::text(object, &["kind"]).to_owned();
-    if !kind.is_empty() && kind != resource.kind {
-        return Err(error::bad_request(format!(
-            "{kind} in version {:?} cannot be handled as a {}: no kind {kind:?} is registered for version {expected:?}",
-            target.version, resource.kind
-        )));
-    }
+    check_type(target, object)?;
     let namespace = object::meta_text(object, "namespace").to_owned();
     if !namespace.is_empty() && namespace != target.namespace {
         return Err(error::bad_request(
@@ -373,10 +435,54 @@ fn check_envelope(target: &Target, object: &mut Value) -> Answer<()> {
     Ok(())
 }
 
+/// Compares the type that the object claims to be of.
+fn check_type(target: &Target, object: &Value) -> Answer<()> {
+    let resource = &target.resource;
+    let expected = resource.api_version(&target.version);
+    let found = object::text(object, &["apiVersion"]);
+    let kind = object::text(object, &["kind"]);
+    let unrecognized = |why: &str| {
+        error::bad_request(format!("the object provided is unrecognized (must be of type {}): {why}", resource.kind))
+    };
+    if resource.rules == Rules::Custom {
+        if kind.is_empty() {
+            return Err(unrecognized("Object 'Kind' is missing"));
+        }
+        if !found.is_empty() && found != expected {
+            return Err(error::bad_request(format!(
+                "the API version in the data ({found}) does not match the expected API version ({expected})"
+            )));
+        }
+        if kind != resource.kind {
+            let why = FieldError::invalid("kind", kind, format!("must be {}", resource.kind));
+            return Err(error::invalid(
+                error::Named { what: kind, ..resource.kind_named() },
+                object::name(object),
+                &[why],
+            ));
+        }
+        return Ok(());
+    }
+    if found.matches('/').count() > 1 {
+        return Err(unrecognized("unexpected GroupVersion string"));
+    }
+    if (!found.is_empty() && found != expected) || (!kind.is_empty() && kind != resource.kind) {
+        let version = if found.is_empty() { &target.version } else { found.rsplit('/').next().unwrap_or(found) };
+        let claimed = if kind.is_empty() { &resource.kind } else { kind };
+        return Err(error::bad_request(format!(
+            "{claimed} in version {version:?} cannot be handled as a {}: no kind {claimed:?} is registered for version \
+             {found:?}",
+            resource.kind
+        )));
+    }
+    Ok(())
+}
+
 /// Brings the object into the resource's shape: unknown fields out, defaults in.
 fn decode(writer: Writer<'_>, resource: &Resource, version: &Version, object: &mut Value) -> Answer<Vec<String>> {
     let unknown = match &version.schema {
         Some(schema) => {
+            builtin::tidy_metadata(object);
             let unknown = schema.prune(object);
             schema.default(object);
             unknown
@@ -403,19 +509,9 @@ fn decode(writer: Writer<'_>, resource: &Resource, version: &Version, object: &m
 fn check_preconditions(target: &Target, update: &Update, object: &Value, before: &Value) -> Answer<()> {
     let resource = &target.resource;
     let (new, old) = (object::meta_text(object, "uid"), object::meta_text(before, "uid"));
-    let differs = !new.is_empty() && new != old;
-    if differs && matches!(update, Update::Patch(_) | Update::Apply { .. }) {
-        // Only in an object that replaces another is it a condition. The server says it twice.
-        let why = FieldError::invalid("metadata.uid", new, "field is immutable");
-        return Err(error::invalid(resource.kind_named(), &target.name, &[why.clone(), why]));
-    }
-    if differs {
-        let key = resource.registry_key(&target.namespace, &target.name);
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
-             Precondition failed: UID in precondition: {new}, UID in object meta: {old}"
-        );
-        return Err(error::conflict(resource.named(), &target.name, &why));
+    // Only in an object that replaces another is it a condition; a patch may simply not change it.
+    if matches!(update, Update::Replace(_)) && !new.is_empty() && new != old {
+        return Err(wrong_uid(target, new, old));
     }
     let asked = object::meta_text(object, "resourceVersion");
     if asked.is_empty() || asked == "0" {
@@ -423,25 +519,37 @@ fn check_preconditions(target: &Target, update: &Update, object: &Value, before:
             return Ok(());
         }
         let why = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
-        return Err(error::invalid(resource.kind_named(), &target.name, &[why]));
+        return Err(error::invalid(resource.named(), &target.name, &[why]));
     }
     let Ok(asked) = asked.parse::<u64>() else {
-        let why = FieldError::invalid("metadata.resourceVersion", asked, "must be an integer");
-        return Err(error::invalid(resource.kind_named(), &target.name, &[why]));
+        return Err(error::unknown(500, &format!("strconv.ParseUint: parsing {asked:?}: invalid syntax")));
     };
     if asked == object::revision(before) { Ok(()) } else { Err(error::modified(resource.named(), &target.name)) }
+}
+
+fn wrong_uid(target: &Target, asked: &str, found: &str) -> Box<kube::core::Status> {
+    let key = target.resource.registry_key(&target.namespace, &target.name);
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
+         Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
+    );
+    error::conflict(target.resource.named(), &target.name, &why)
 }
 
 /// What a writer can't set is as it was.
 fn carry_over(object: &mut Value, before: &Value) {
     let meta = object::meta_mut(object);
-    for key in ["uid", "creationTimestamp", "generation", "selfLink"] {
+    for key in ["creationTimestamp", "generation", "selfLink"] {
         object::put(meta, key, object::meta(before, key));
     }
-    for key in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-        if meta.get(key).is_none_or(Value::is_null) {
-            object::put(meta, key, object::meta(before, key));
-        }
+    if meta.get("uid").and_then(Value::as_str).is_none_or(str::is_empty) {
+        object::put(meta, "uid", object::meta(before, "uid"));
+    }
+    if object::is_deleting(before) {
+        object::put(meta, "deletionTimestamp", object::meta(before, "deletionTimestamp"));
+    }
+    if meta.get("deletionGracePeriodSeconds").is_none_or(Value::is_null) {
+        object::put(meta, "deletionGracePeriodSeconds", object::meta(before, "deletionGracePeriodSeconds"));
     }
 }
 

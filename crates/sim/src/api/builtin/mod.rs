@@ -1,10 +1,15 @@
 //! The rules of the built-in kinds: their shape, their defaults, what they refuse, and what a write does to them.
 
+mod budget;
 mod crd;
+mod data;
+mod event;
+mod label_selector;
 mod namespace;
 mod pod;
 mod pod_template;
 mod service;
+mod shape;
 mod statefulset;
 
 use k8s_openapi::api;
@@ -14,6 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::error::{self, Answer, FieldError};
+use super::metadata;
 use super::object;
 use super::resource::{Resource, Rules, Version};
 use super::store::Store;
@@ -41,8 +47,11 @@ pub(crate) fn decode(resource: &Resource, version: &Version, object: &mut Value)
         Rules::Lease => shape::<api::coordination::v1::Lease>(object),
         Rules::PodDisruptionBudget => shape::<api::policy::v1::PodDisruptionBudget>(object),
         Rules::CustomResourceDefinition => shape::<apiextensions::CustomResourceDefinition>(object),
-        // A custom resource without a schema keeps everything.
-        Rules::Custom => return Ok(Vec::new()),
+        // A custom resource keeps everything; only its metadata has a shape that the server knows.
+        Rules::Custom => {
+            tidy_metadata(object);
+            return Ok(Vec::new());
+        }
     };
     let shaped = shaped.map_err(|why| {
         let kind = &resource.kind;
@@ -53,6 +62,11 @@ pub(crate) fn decode(resource: &Resource, version: &Version, object: &mut Value)
     *object = shaped;
     default(resource, object);
     Ok(unknown)
+}
+
+/// Brings the metadata of a custom resource into the shape that all metadata has.
+pub(crate) fn tidy_metadata(object: &mut Value) {
+    shape::tidy(Rules::Custom, object::as_map(object));
 }
 
 fn shape<K: Serialize + DeserializeOwned>(object: &Value) -> Result<Value, String> {
@@ -85,14 +99,26 @@ fn missing(given: &Value, shaped: &Value, path: &str, unknown: &mut Vec<String>)
 fn default(resource: &Resource, object: &mut Value) {
     let map = object::as_map(object);
     match resource.rules {
-        Rules::Pod => pod_template::default_pod(map),
+        Rules::Pod => {
+            pod_template::default_pod(map);
+            shape::pod_status(map);
+        }
         Rules::Service => service::default(map),
         Rules::Secret => {
-            service::fold_string_data(map);
+            data::fold_string_data(map);
             object::default(map, "type", json!("Opaque"));
         }
         Rules::PersistentVolumeClaim => pod_template::default_claim(map),
-        Rules::StatefulSet => statefulset::default(map),
+        Rules::StatefulSet => {
+            statefulset::default(map);
+            shape::set_status(map);
+        }
+        Rules::PodDisruptionBudget => shape::budget(map),
+        Rules::Node => shape::node(map),
+        Rules::Event => event::default(resource, map),
+        Rules::Lease => {
+            object::child(map, "spec");
+        }
         Rules::Deployment | Rules::ReplicaSet => {
             let spec = object::child(map, "spec");
             object::default(spec, "replicas", json!(1));
@@ -100,16 +126,9 @@ fn default(resource: &Resource, object: &mut Value) {
         }
         Rules::CustomResourceDefinition => crd::default(map),
         Rules::Namespace => namespace::default(map),
-        Rules::Node
-        | Rules::Endpoints
-        | Rules::ConfigMap
-        | Rules::ServiceAccount
-        | Rules::Event
-        | Rules::ControllerRevision
-        | Rules::Lease
-        | Rules::PodDisruptionBudget
-        | Rules::Custom => {}
+        Rules::Endpoints | Rules::ConfigMap | Rules::ServiceAccount | Rules::ControllerRevision | Rules::Custom => {}
     }
+    shape::tidy(resource.rules, map);
 }
 
 /// Sets what a new object begins with.
@@ -192,6 +211,7 @@ pub(crate) fn prepare_update(resource: &Resource, version: &Version, part: Part,
                 for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences"] {
                     object::put(meta, key, object::meta(before, key));
                 }
+                pod::keep_status(object, before);
             }
         }
     }
@@ -238,11 +258,11 @@ pub(crate) fn validate(resource: &Resource, object: &Value, before: Option<&Valu
     match resource.rules {
         Rules::StatefulSet => statefulset::validate(object, before),
         Rules::Pod => pod::validate(object, before),
-        Rules::PodDisruptionBudget => pod::validate_budget(object),
+        Rules::PodDisruptionBudget => budget::validate(object),
         Rules::CustomResourceDefinition => crd::validate(object, before),
         Rules::Lease => validate_lease(object),
-        Rules::ConfigMap | Rules::Secret => validate_immutable(object, before),
-        Rules::Event => validate_event(resource, object),
+        Rules::ConfigMap | Rules::Secret => data::validate(resource.rules, object, before),
+        Rules::Event => event::validate(resource, object, before),
         Rules::Service => service::validate(object, before),
         Rules::ControllerRevision => validate_revision(object, before),
         Rules::Namespace
@@ -256,54 +276,74 @@ pub(crate) fn validate(resource: &Resource, object: &Value, before: Option<&Valu
     }
 }
 
+/// What the kind refuses of a status.
+pub(crate) fn validate_status(resource: &Resource, object: &Value, before: &Value) -> Vec<FieldError> {
+    match resource.rules {
+        Rules::StatefulSet => statefulset::validate_status(object, before),
+        Rules::PodDisruptionBudget => budget::validate_status(object),
+        Rules::Pod => pod::validate_status(object),
+        Rules::Namespace
+        | Rules::Node
+        | Rules::Service
+        | Rules::Endpoints
+        | Rules::ConfigMap
+        | Rules::Secret
+        | Rules::ServiceAccount
+        | Rules::PersistentVolumeClaim
+        | Rules::Event
+        | Rules::ControllerRevision
+        | Rules::Deployment
+        | Rules::ReplicaSet
+        | Rules::Lease
+        | Rules::CustomResourceDefinition
+        | Rules::Custom => Vec::new(),
+    }
+}
+
+/// What is accepted, but not without a word.
+pub(crate) fn warnings(resource: &Resource, object: &Value, before: Option<&Value>) -> Vec<String> {
+    match (resource.rules, before) {
+        (Rules::Custom, _) => metadata::finalizer_warnings(object, before),
+        (Rules::Pod, None) => pod::warnings(object),
+        (_, _) => Vec::new(),
+    }
+}
+
+/// A number at this path that is below 0.
+fn not_negative(object: &Value, path: &[&str], field: &str) -> Option<FieldError> {
+    let value = object::integer(object, path).filter(|value| *value < 0)?;
+    Some(FieldError::invalid(field, value, "must be greater than or equal to 0"))
+}
+
 fn validate_lease(lease: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(seconds) = object::integer(lease, &["spec", "leaseDurationSeconds"]).filter(|seconds| *seconds <= 0) {
         errors.push(FieldError::invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"));
     }
-    if let Some(count) = object::integer(lease, &["spec", "leaseTransitions"]).filter(|count| *count < 0) {
-        errors.push(FieldError::invalid("spec.leaseTransitions", count, "must be greater than or equal to 0"));
-    }
-    if let Some("") = object::at(lease, &["spec", "holderIdentity"]).and_then(Value::as_str) {
-        errors.push(FieldError::invalid("spec.holderIdentity", "", "must not be empty"));
-    }
-    errors
-}
-
-fn validate_immutable(object: &Value, before: Option<&Value>) -> Vec<FieldError> {
-    let Some(before) = before else { return Vec::new() };
-    if before.get("immutable") != Some(&Value::Bool(true)) {
-        return Vec::new();
-    }
-    let why = "field is immutable when `immutable` is set";
-    let mut errors = Vec::new();
-    for key in ["immutable", "data", "binaryData"] {
-        if object.get(key) != before.get(key) {
-            errors.push(FieldError::forbidden(key, why));
-        }
+    errors.extend(not_negative(lease, &["spec", "leaseTransitions"], "spec.leaseTransitions"));
+    let strategy = object::text(lease, &["spec", "strategy"]);
+    if strategy.is_empty() && !object::text(lease, &["spec", "preferredHolder"]).is_empty() {
+        let why = "may only be specified if `strategy` is defined";
+        errors.push(FieldError::forbidden("spec.preferredHolder", why));
     }
     errors
-}
-
-fn validate_event(resource: &Resource, event: &Value) -> Vec<FieldError> {
-    let field = if resource.group.is_empty() { "involvedObject" } else { "regarding" };
-    let about = object::text(event, &[field, "namespace"]);
-    let own = object::meta_text(event, "namespace");
-    // An event on a cluster-scoped object lives in the default namespace.
-    if about == own || (about.is_empty() && own == "default") {
-        return Vec::new();
-    }
-    vec![FieldError::invalid("involvedObject.namespace", about, "does not match event.namespace")]
 }
 
 fn validate_revision(object: &Value, before: Option<&Value>) -> Vec<FieldError> {
+    let mut errors: Vec<FieldError> = not_negative(object, &["revision"], "revision").into_iter().collect();
+    let data = object::at(object, &["data"]);
     match before {
         Some(before) if object.get("data") != before.get("data") => {
-            let shown = object.get("data").cloned().unwrap_or_default();
-            vec![FieldError::invalid("data", shown, "field is immutable")]
+            errors.push(FieldError::invalid("data", data.cloned().unwrap_or_default(), "field is immutable"));
         }
-        Some(_) | None => Vec::new(),
+        Some(_) => {}
+        None => match data {
+            None => errors.push(FieldError::required("data", "data is mandatory")),
+            Some(Value::Object(_)) => {}
+            Some(_) => errors.push(FieldError::required("data", "data must be a valid JSON object")),
+        },
     }
+    errors
 }
 
 /// The list at this key of a map, if it is one.

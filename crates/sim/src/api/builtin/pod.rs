@@ -1,8 +1,9 @@
-//! Pods and the budgets that protect them.
+//! Pods.
 
 use serde_json::{Map, Value, json};
 
 use super::super::error::FieldError;
+use super::super::metadata;
 use super::super::object;
 
 const IMMUTABLE_MESSAGE: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
@@ -100,24 +101,37 @@ fn fixed(spec: &Value, old: &Value) -> Value {
     fixed
 }
 
-pub(super) fn validate_budget(budget: &Value) -> Vec<FieldError> {
-    let spec = object::at(budget, &["spec"]).cloned().unwrap_or_default();
-    let mut errors = Vec::new();
-    if spec.get("minAvailable").is_some() && spec.get("maxUnavailable").is_some() {
-        errors.push(FieldError::invalid("spec", spec.clone(), "minAvailable and maxUnavailable cannot be both set"));
-    }
-    for key in ["minAvailable", "maxUnavailable"] {
-        if let Some(value) = object::integer(&spec, &[key]).filter(|value| *value < 0) {
-            let why = "must be greater than or equal to 0";
-            errors.push(FieldError::invalid(format!("spec.{key}"), value, why));
+/// What a writer of the status can't take away.
+pub(super) fn keep_status(pod: &mut Value, before: &Value) {
+    let status = object::child(object::as_map(pod), "status");
+    for key in ["qosClass", "observedGeneration"] {
+        let unset = status.get(key).is_none_or(|value| value.is_null() || *value == json!(0) || *value == json!(""));
+        if unset {
+            object::put(status, key, object::at(before, &["status", key]));
         }
     }
-    let policy = object::text(&spec, &["unhealthyPodEvictionPolicy"]);
-    if !matches!(policy, "" | "AlwaysAllow" | "IfHealthyBudget") {
-        let supported = ["AlwaysAllow", "IfHealthyBudget"];
-        errors.push(FieldError::not_supported("spec.unhealthyPodEvictionPolicy", json!(policy), &supported));
+}
+
+pub(super) fn validate_status(pod: &Value) -> Vec<FieldError> {
+    let conditions = object::at(pod, &["status", "conditions"]).and_then(Value::as_array);
+    let mut errors = Vec::new();
+    for (index, condition) in conditions.into_iter().flatten().enumerate() {
+        if let Some(generation) = object::integer(condition, &["observedGeneration"]).filter(|value| *value < 0) {
+            let field = format!("status.conditions[{index}].observedGeneration");
+            errors.push(FieldError::invalid(field, generation, "must be a non-negative integer"));
+        }
     }
     errors
+}
+
+/// A pod's name becomes a host's, and not every name can.
+pub(super) fn warnings(pod: &Value) -> Vec<String> {
+    let problems = metadata::label_problems(object::name(pod));
+    if problems.is_empty() {
+        return Vec::new();
+    }
+    let why = "this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended";
+    vec![format!("metadata.name: {why}: [{}]", problems.join(" "))]
 }
 
 #[cfg(test)]

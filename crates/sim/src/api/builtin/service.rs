@@ -1,7 +1,5 @@
-//! Services, and the convenience of secrets.
+//! Services.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::super::error::FieldError;
@@ -46,13 +44,4 @@ pub(super) fn validate(service: &Value, before: Option<&Value>) -> Vec<FieldErro
     }
     let shown = object::at(service, &["spec", "clusterIPs"]).cloned().unwrap_or_default();
     vec![FieldError::invalid("spec.clusterIPs[0]", shown, "may not change once set")]
-}
-
-/// `stringData` is for writing only: it ends up in `data`.
-pub(super) fn fold_string_data(secret: &mut Map<String, Value>) {
-    let Some(Value::Object(plain)) = secret.remove("stringData") else { return };
-    let data = object::child(secret, "data");
-    for (key, value) in plain {
-        data.insert(key, json!(STANDARD.encode(value.as_str().unwrap_or(""))));
-    }
 }

@@ -6,7 +6,8 @@ use super::super::error::FieldError;
 use super::super::metadata;
 use super::super::object;
 use super::super::selector::Labels;
-use super::pod_template;
+use super::label_selector;
+use super::{not_negative, pod_template};
 
 const MUTABLE: [&str; 7] = [
     "replicas",
@@ -19,7 +20,6 @@ const MUTABLE: [&str; 7] = [
 ];
 const IMMUTABLE_MESSAGE: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
     'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
-const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
 pub(super) fn default(set: &mut Map<String, Value>) {
     let spec = object::child(set, "spec");
@@ -55,20 +55,33 @@ pub(super) fn default(set: &mut Map<String, Value>) {
 
 pub(super) fn validate(set: &Value, before: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let number = |key: &str| object::integer(set, &["spec", key]);
-    for key in ["replicas", "minReadySeconds"] {
-        if let Some(value) = number(key).filter(|value| *value < 0) {
-            errors.push(FieldError::invalid(format!("spec.{key}"), value, NOT_NEGATIVE));
+    let policy = object::text(set, &["spec", "podManagementPolicy"]);
+    match policy {
+        "OrderedReady" | "Parallel" => {}
+        "" => errors.push(FieldError::required("spec.podManagementPolicy", "")),
+        _ => {
+            let why = "must be 'OrderedReady' or 'Parallel'";
+            errors.push(FieldError::invalid("spec.podManagementPolicy", policy, why));
         }
     }
-    let policy = object::text(set, &["spec", "podManagementPolicy"]);
-    if !matches!(policy, "OrderedReady" | "Parallel") {
-        let why = "must be 'OrderedReady' or 'Parallel'";
-        errors.push(FieldError::invalid("spec.podManagementPolicy", policy, why));
-    }
     errors.extend(validate_strategy(set));
-    errors.extend(validate_selector(set));
-    errors.extend(validate_template(set));
+    for key in ["whenDeleted", "whenScaled"] {
+        let policy = object::text(set, &["spec", "persistentVolumeClaimRetentionPolicy", key]);
+        if !matches!(policy, "Retain" | "Delete") {
+            let field = format!("spec.persistentVolumeClaimRetentionPolicy.{key}");
+            errors.push(FieldError::not_supported(field, json!(policy), &["Retain", "Delete"]));
+        }
+    }
+    for path in [&["replicas"][..], &["minReadySeconds"], &["ordinals", "start"]] {
+        let place = [&["spec"][..], path].concat();
+        errors.extend(not_negative(set, &place, &place.join(".")));
+    }
+    let service = object::text(set, &["spec", "serviceName"]);
+    if before.is_none() && !service.is_empty() {
+        let problems = metadata::label_problems(service).into_iter();
+        errors.extend(problems.map(|why| FieldError::invalid("spec.serviceName", service, why)));
+    }
+    errors.extend(validate_selector_and_template(set));
     if let Some(before) = before
         && !same_where_immutable(set, before)
     {
@@ -80,58 +93,93 @@ pub(super) fn validate(set: &Value, before: Option<&Value>) -> Vec<FieldError> {
 fn validate_strategy(set: &Value) -> Vec<FieldError> {
     let strategy = object::at(set, &["spec", "updateStrategy"]).cloned().unwrap_or_default();
     let rolling = object::at(&strategy, &["rollingUpdate"]);
-    let partition = rolling.and_then(|rolling| object::integer(rolling, &["partition"]));
+    let field = "spec.updateStrategy.rollingUpdate";
     match (object::text(&strategy, &["type"]), rolling) {
         ("OnDelete", Some(rolling)) => {
-            // The server shows its internal form of the value, where an unset partition reads as 0.
-            let shown = json!({
-                "Partition": partition.unwrap_or(0),
-                "MaxUnavailable": rolling.get("maxUnavailable"),
-            });
             let why = "only allowed for updateStrategy 'RollingUpdate'";
-            vec![FieldError::invalid("spec.updateStrategy.rollingUpdate", shown, why)]
+            vec![FieldError::invalid(field, internal_rolling(rolling), why)]
         }
-        ("RollingUpdate", Some(_)) => match partition.filter(|partition| *partition < 0) {
-            Some(partition) => {
-                let field = "spec.updateStrategy.rollingUpdate.partition";
-                vec![FieldError::invalid(field, partition, NOT_NEGATIVE)]
-            }
-            None => Vec::new(),
-        },
+        ("RollingUpdate", Some(rolling)) => {
+            not_negative(rolling, &["partition"], &format!("{field}.partition")).into_iter().collect()
+        }
         ("OnDelete" | "RollingUpdate", None) => Vec::new(),
-        (_, _) => {
-            vec![FieldError::invalid("spec.updateStrategy", strategy, "must be 'RollingUpdate' or 'OnDelete'")]
+        ("", _) => vec![FieldError::required("spec.updateStrategy", "")],
+        (kind, _) => {
+            let shown = json!({"Type": kind, "RollingUpdate": rolling.map(internal_rolling)});
+            vec![FieldError::invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'")]
         }
     }
 }
 
-fn validate_selector(set: &Value) -> Vec<FieldError> {
-    let selector = object::at(set, &["spec", "selector"]).cloned().unwrap_or_else(|| json!({}));
+/// The server shows its internal form of the value, where an unset partition reads as 0.
+fn internal_rolling(rolling: &Value) -> Value {
+    let partition = object::integer(rolling, &["partition"]).unwrap_or(0);
+    json!({"Partition": partition, "MaxUnavailable": rolling.get("maxUnavailable")})
+}
+
+fn validate_selector_and_template(set: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let selector = object::at(set, &["spec", "selector"]);
+    errors.extend(label_selector::validate(selector, "spec.selector"));
     let labels = object::at(set, &["spec", "template", "metadata", "labels"]);
-    match Labels::from_object(&selector) {
-        Some(parsed) if parsed.is_empty() => {
-            vec![FieldError::invalid("spec.selector", selector, "empty selector is invalid for statefulset")]
+    match selector.map(Labels::from_object) {
+        None => errors.push(FieldError::required("spec.selector", "")),
+        Some(None) => {
+            let shown = selector.cloned().unwrap_or_default();
+            errors.push(FieldError::invalid("spec.selector", shown, ""));
         }
-        Some(parsed) if parsed.matches(labels) => {
-            metadata::labels(object::at(&selector, &["matchLabels"]), "spec.selector.matchLabels")
+        Some(Some(parsed)) => {
+            if parsed.is_empty() {
+                let why = "empty selector is invalid for statefulset";
+                errors.push(FieldError::invalid("spec.selector", selector.cloned().unwrap_or_default(), why));
+            } else if !parsed.matches(labels) {
+                let shown = labels.cloned().unwrap_or(Value::Null);
+                let why = "`selector` does not match template `labels`";
+                errors.push(FieldError::invalid("spec.template.metadata.labels", shown, why));
+            }
         }
-        Some(_) => {
-            let shown = labels.cloned().unwrap_or(Value::Null);
-            let why = "`selector` does not match template `labels`";
-            vec![FieldError::invalid("spec.template.metadata.labels", shown, why)]
-        }
-        None => vec![FieldError::invalid("spec.selector", selector, "not a valid selector operator")],
     }
-}
-
-fn validate_template(set: &Value) -> Vec<FieldError> {
-    let mut errors = super::pod::validate_spec(
-        object::at(set, &["spec", "template", "spec"]).unwrap_or(&Value::Null),
-        "spec.template.spec",
-    );
-    let policy = object::text(set, &["spec", "template", "spec", "restartPolicy"]);
+    if !matches!(selector.map(Labels::from_object), Some(None)) {
+        errors.extend(validate_template(set, labels));
+    }
+    let spec = |key: &str| object::at(set, &["spec", "template", "spec", key]);
+    let policy = spec("restartPolicy").and_then(Value::as_str).unwrap_or("");
     if policy != "Always" {
         errors.push(FieldError::not_supported("spec.template.spec.restartPolicy", json!(policy), &["Always"]));
+    }
+    if spec("activeDeadlineSeconds").is_some() {
+        let why = "activeDeadlineSeconds in StatefulSet is not Supported";
+        errors.push(FieldError::forbidden("spec.template.spec.activeDeadlineSeconds", why));
+    }
+    errors
+}
+
+fn validate_template(set: &Value, labels: Option<&Value>) -> Vec<FieldError> {
+    let spec = object::at(set, &["spec", "template", "spec"]).unwrap_or(&Value::Null);
+    let mut errors = metadata::labels(labels, "spec.template.labels");
+    errors.extend(super::pod::validate_spec(spec, "spec.template.spec"));
+    // The server looks at them twice, and calls them the same both times.
+    errors.extend(metadata::labels(labels, "spec.template.labels"));
+    errors
+}
+
+pub(super) fn validate_status(set: &Value, before: &Value) -> Vec<FieldError> {
+    const COUNTS: [&str; 4] = ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
+    let number = |object: &Value, key: &str| object::integer(object, &["status", key]).unwrap_or(0);
+    let field = |key: &str| format!("status.{key}");
+    let keys = ["replicas"].into_iter().chain(COUNTS).chain(["observedGeneration", "collisionCount"]);
+    let mut errors: Vec<FieldError> = keys.filter_map(|key| not_negative(set, &["status", key], &field(key))).collect();
+    for key in COUNTS.into_iter().filter(|key| number(set, key) > number(set, "replicas")) {
+        let why = "cannot be greater than status.replicas";
+        errors.push(FieldError::invalid(field(key), number(set, key), why));
+    }
+    if number(set, "availableReplicas") > number(set, "readyReplicas") {
+        let why = "cannot be greater than status.readyReplicas";
+        errors.push(FieldError::invalid(field("availableReplicas"), number(set, "availableReplicas"), why));
+    }
+    if number(set, "collisionCount") < number(before, "collisionCount") {
+        let why = "cannot be decremented";
+        errors.push(FieldError::invalid(field("collisionCount"), number(set, "collisionCount"), why));
     }
     errors
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::error::FieldError;
 use super::types::{self, TypeRef};
+use super::write::Part;
 
 /// A compiled schema.
 #[derive(Debug)]
@@ -119,12 +120,34 @@ impl Schema {
         pruning::apply(&self.root, object)
     }
 
-    /// What is wrong with the object; `before` is what it replaces.
-    pub(crate) fn validate(&self, object: &Value, before: Option<&Value>) -> Vec<FieldError> {
-        let mut errors = validation::check(&self.root, object, before);
-        // The rules may rely on the types, so they run on sound objects only.
-        if errors.is_empty() && self.has_rules {
-            errors = cel::check(&self.rules, &self.root, object, before);
+    /// What is wrong with the object, after what is wrong with its metadata; `before` is what it replaces.
+    pub(crate) fn validate(
+        &self,
+        metadata: Vec<FieldError>,
+        part: Part,
+        object: &Value,
+        before: Option<&Value>,
+    ) -> Vec<FieldError> {
+        let mut errors = metadata;
+        match (part, self.root.properties.get("status"), object.get("status")) {
+            // A status is judged as if it were all there is, which shows in what is said of it.
+            (Part::Status, Some(node), Some(status)) => {
+                let found = validation::check(node, status, before.and_then(|before| before.get("status")));
+                errors.extend(found.iter().map(|error| error.below("status.")));
+            }
+            (Part::Status, _, _) => {}
+            (Part::Main, _, _) => errors.extend(validation::check(&self.root, object, before)),
+        }
+        if !self.has_rules {
+            return errors;
+        }
+        // The rules may rely on types and required fields.
+        if errors.iter().any(FieldError::blocks_rules) {
+            let why = "some validation rules were not checked because the object was invalid; correct the existing \
+                       errors to complete validation";
+            errors.push(FieldError::invalid("<nil>", Value::Null, why));
+        } else {
+            errors.extend(cel::check(&self.rules, &self.root, object, before));
         }
         errors
     }
@@ -254,7 +277,7 @@ mod tests {
 
     fn problems(spec: &Value) -> Vec<String> {
         let object = json!({"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "a"}, "spec": spec});
-        let errors = schema().validate(&object, None);
+        let errors = schema().validate(Vec::new(), Part::Main, &object, None);
         errors.iter().map(ToString::to_string).collect()
     }
 

@@ -1,0 +1,133 @@
+//! The form in which a server shows an object of a built-in kind: what is always there, and what never is.
+
+use serde_json::{Map, Value, json};
+
+use super::super::object::{self, child};
+use super::super::resource::Rules;
+use super::list_mut;
+
+/// Maps that are left out when they are empty. Other objects without fields are shown: that they are there means something.
+const MAPS: [&str; 13] = [
+    "labels",
+    "annotations",
+    "data",
+    "binaryData",
+    "stringData",
+    "matchLabels",
+    "nodeSelector",
+    "limits",
+    "requests",
+    "capacity",
+    "allocatable",
+    "disruptedPods",
+    "overhead",
+];
+
+/// Leaves out lists and maps that are empty.
+pub(super) fn tidy(rules: Rules, object: &mut Map<String, Value>) {
+    match rules {
+        // Their content is nobody's business but the author's.
+        Rules::ControllerRevision | Rules::CustomResourceDefinition | Rules::Custom => {
+            if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+                tidy_map(meta);
+            }
+        }
+        Rules::Namespace
+        | Rules::Node
+        | Rules::Pod
+        | Rules::Service
+        | Rules::Endpoints
+        | Rules::ConfigMap
+        | Rules::Secret
+        | Rules::ServiceAccount
+        | Rules::PersistentVolumeClaim
+        | Rules::Event
+        | Rules::StatefulSet
+        | Rules::Deployment
+        | Rules::ReplicaSet
+        | Rules::Lease
+        | Rules::PodDisruptionBudget => tidy_map(object),
+    }
+}
+
+fn tidy_map(map: &mut Map<String, Value>) {
+    map.retain(|key, value| match value {
+        Value::Array(list) => !list.is_empty() || key == "containers",
+        Value::Object(inner) => !inner.is_empty() || !MAPS.contains(&key.as_str()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    });
+    for (key, value) in map.iter_mut() {
+        if key == "managedFields" {
+            continue;
+        }
+        match value {
+            Value::Object(inner) => tidy_map(inner),
+            Value::Array(list) => list.iter_mut().filter_map(Value::as_object_mut).for_each(tidy_map),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+}
+
+fn fill(map: &mut Map<String, Value>, fields: &[(&str, Value)]) {
+    for (key, value) in fields {
+        if !map.contains_key(*key) {
+            map.insert((*key).to_owned(), value.clone());
+        }
+    }
+}
+
+/// Times that are shown even where nobody set them.
+fn show_times(status: &mut Map<String, Value>, times: &[&str]) {
+    let times: Vec<(&str, Value)> = times.iter().map(|time| (*time, Value::Null)).collect();
+    for condition in list_mut(status, "conditions") {
+        fill(condition, &times);
+    }
+}
+
+pub(super) fn pod_status(pod: &mut Map<String, Value>) {
+    let status = child(pod, "status");
+    show_times(status, &["lastProbeTime", "lastTransitionTime"]);
+    for key in ["containerStatuses", "initContainerStatuses"] {
+        for container in list_mut(status, key) {
+            fill(container, &[("state", json!({})), ("lastState", json!({}))]);
+        }
+    }
+}
+
+pub(super) fn set_status(set: &mut Map<String, Value>) {
+    let status = child(set, "status");
+    fill(status, &[("replicas", json!(0)), ("availableReplicas", json!(0))]);
+    show_times(status, &["lastTransitionTime"]);
+}
+
+pub(super) fn budget(budget: &mut Map<String, Value>) {
+    child(budget, "spec");
+    let zero = json!(0);
+    let keys = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
+    fill(child(budget, "status"), &keys.map(|key| (key, zero.clone())));
+}
+
+pub(super) fn node(node: &mut Map<String, Value>) {
+    let spec = child(node, "spec");
+    if let Some(first) = spec.get("podCIDR").cloned() {
+        object::default(spec, "podCIDRs", json!([first]));
+    }
+    let status = child(node, "status");
+    show_times(status, &["lastHeartbeatTime", "lastTransitionTime"]);
+    object::default(child(child(status, "daemonEndpoints"), "kubeletEndpoint"), "Port", json!(0));
+    let info = child(status, "nodeInfo");
+    for key in [
+        "architecture",
+        "bootID",
+        "containerRuntimeVersion",
+        "kernelVersion",
+        "kubeProxyVersion",
+        "kubeletVersion",
+        "machineID",
+        "operatingSystem",
+        "osImage",
+        "systemUUID",
+    ] {
+        object::default(info, key, json!(""));
+    }
+}
