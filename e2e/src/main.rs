@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use windlass_e2e::{
     cluster::{self, Missing},
-    operator_image, scenario,
+    conformance, operator_image, scenario,
 };
 
 /// Tests on a real cluster.
@@ -25,6 +25,8 @@ enum Command {
         #[command(subcommand)]
         command: ClusterCommand,
     },
+    /// The embedded cluster held to the real one: the same scripts on both, and the answers compared
+    Conformance(conformance::command::Arguments),
     /// Upgrades of real applications on the real cluster, under load
     E2e(scenario::command::Arguments),
     /// Windlass's own image: static, non-root, without the embedded cluster
@@ -91,6 +93,7 @@ async fn main() -> ExitCode {
 async fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Cluster { command } => run_cluster(command).await,
+        Command::Conformance(arguments) => conformance::command::run(&arguments).await,
         Command::E2e(arguments) => scenario::command::run(&arguments).await,
         Command::Image { name, output, load } => {
             let program = operator_image::build_program()?;
@@ -113,7 +116,7 @@ async fn run_cluster(command: ClusterCommand) -> Result<ExitCode> {
         ClusterCommand::Up(shape) => {
             let options = cluster::Options {
                 name: shape.name,
-                control_plane_only: shape.control_plane_only,
+                shape: if shape.control_plane_only { cluster::Shape::ControlPlane } else { cluster::Shape::Node },
                 played_nodes: shape.kwok_nodes,
                 api_server: Vec::new(),
             };

@@ -41,6 +41,9 @@ enum Chore {
     /// Upgrades of real applications on the real cluster, under load
     #[command(disable_help_flag = true)]
     E2e(Words),
+    /// The embedded cluster held to a real API server, a real controller-manager and real etcd
+    #[command(disable_help_flag = true)]
+    Conformance(Words),
     /// Windlass's own image, as an OCI archive
     #[command(disable_help_flag = true)]
     Image(Words),
@@ -59,6 +62,7 @@ fn main() -> Result<ExitCode> {
         Chore::Generate { check } => generate::run(check).map(|()| ExitCode::SUCCESS),
         Chore::Cluster(Words { words }) => shell::e2e("cluster", &words),
         Chore::E2e(Words { words }) => shell::e2e("e2e", &words),
+        Chore::Conformance(Words { words }) => shell::e2e("conformance", &words),
         Chore::Image(Words { words }) => shell::e2e("image", &words),
     }
 }

@@ -30,6 +30,19 @@ pub fn diagnose(pod: &Pod) -> Option<Trouble> {
     unscheduled(pod).or_else(|| inits.chain(mains).find_map(|(name, image, status)| container(name, image, status)))
 }
 
+/// Why the container's process is known not to run; none where it runs, or where nobody knows.
+pub fn stopped(pod: &Pod, container: &str) -> Option<String> {
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    if pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none()) {
+        return Some(format!("pod {name} is on no node"));
+    }
+    let statuses = pod.status.as_ref()?.container_statuses.as_deref().unwrap_or_default();
+    let state = statuses.iter().find(|status| status.name == container)?.state.as_ref()?;
+    let waits = state.waiting.as_ref().map(|waiting| waiting.reason.clone().unwrap_or_else(|| "waiting".into()));
+    let ended = state.terminated.as_ref().map(|end| format!("ended with {}", exit(end)));
+    waits.or(ended).map(|why| format!("container {container} of pod {name} does not run: {why}"))
+}
+
 fn unscheduled(pod: &Pod) -> Option<Trouble> {
     let conditions = pod.status.as_ref()?.conditions.as_deref().unwrap_or_default();
     let condition =
@@ -122,6 +135,25 @@ mod tests {
 
     fn waiting(reason: &str, message: &str) -> Value {
         of(json!({"state": {"waiting": {"reason": reason, "message": message}}}))
+    }
+
+    #[test]
+    fn only_what_kubernetes_says_of_the_process_itself_tells_that_it_does_not_run() {
+        let stopped = |state: Value| super::stopped(&pod_on_a_node(of(json!({ "state": state }))), "pd");
+        assert_eq!(
+            stopped(json!({"waiting": {"reason": "CrashLoopBackOff"}})).as_deref(),
+            Some("container pd of pod pd-2 does not run: CrashLoopBackOff")
+        );
+        assert!(stopped(json!({"terminated": {"exitCode": 3}})).unwrap().contains("exit code 3"));
+        assert_eq!(stopped(json!({"running": {}})), None);
+        assert_eq!(super::stopped(&pod_on_a_node(json!({"phase": "Pending"})), "pd"), None);
+        assert_eq!(super::stopped(&pod(json!({"phase": "Pending"})), "pd").as_deref(), Some("pod pd-2 is on no node"));
+    }
+
+    fn pod_on_a_node(status: Value) -> k8s_openapi::api::core::v1::Pod {
+        let mut pod = pod(status);
+        pod.spec.as_mut().unwrap().node_name = Some("node-0".into());
+        pod
     }
 
     #[rstest]

@@ -7,12 +7,15 @@ use kube::{
 };
 use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
-    Hold, MemberName, Reason, Record, View, Want, Workload,
+    Hold, MemberName, Quorum, Reason, Record, View, Want, Workload,
     quorum::majority,
     workload::{Evictions, Pod as SeenPod, Revision, Strategy},
 };
 
-use crate::{observe::Observed, trouble::diagnose};
+use crate::{
+    observe::Observed,
+    trouble::{diagnose, stopped},
+};
 
 /// What the decision is made from.
 pub struct Validated {
@@ -75,7 +78,19 @@ fn view(
     let resumed = resource.spec.requests.resume.is_some() && resource.spec.requests.resume != status.requests.resume;
     let pods = pods(&workload, &observed.pods);
     let evictions = evictions(set, &observed.budgets);
-    Ok(View { workload, pods, quorum: observed.seen.quorum.clone(), evictions, record, resumed })
+    let quorum = quorum(resource, observed);
+    Ok(View { workload, pods, quorum, evictions, record, resumed })
+}
+
+/// What the members say, and for those who say nothing, what Kubernetes says of their processes.
+fn quorum(resource: &QuorumCluster, observed: &Observed) -> Quorum {
+    let mut quorum = observed.seen.quorum.clone();
+    for pod in &observed.pods {
+        if let Some(why) = stopped(pod, &resource.spec.workload.container) {
+            quorum.note_stopped(&MemberName::new(pod.name_any()), &why);
+        }
+    }
+    quorum
 }
 
 /// Two resources on one StatefulSet: the older one has it (H40).

@@ -88,6 +88,16 @@ impl Quorum {
         self.members.known()?.get(name)
     }
 
+    /// A silent member whose process is known not to run is down, not unknown: where members tell of nobody but themselves, only
+    /// Kubernetes can say so.
+    pub fn note_stopped(&mut self, name: &MemberName, why: &str) {
+        let Fact::Known(members) = &mut self.members else { return };
+        if let Some(member) = members.get_mut(name).filter(|member| member.healthy.known().is_none()) {
+            member.healthy = Fact::Known(false);
+            member.trouble = Some(why.to_owned());
+        }
+    }
+
     /// How many voters there are; 0 where that is not known.
     pub fn size(&self) -> usize {
         self.members.known().map_or(0, BTreeMap::len)
@@ -207,6 +217,18 @@ mod tests {
         ];
         assert!(!quorum(&health).survives_losing(&MemberName::new("pd-0")));
         assert!(!Quorum::unknown("nobody answered").survives_losing(&MemberName::new("pd-0")));
+    }
+
+    #[test]
+    fn a_process_that_does_not_run_is_down_and_one_that_answers_is_believed() {
+        let mut quorum = quorum(&[Fact::Known(true), Fact::Known(true), Fact::Unknown("timed out".into())]);
+        let [first, last] = ["pd-0", "pd-2"].map(MemberName::new);
+        assert!(!quorum.survives_losing(&last));
+        quorum.note_stopped(&last, "its container waits");
+        quorum.note_stopped(&first, "an old status");
+        assert_eq!(quorum.member(&last).unwrap().healthy, Fact::Known(false));
+        assert_eq!(quorum.member(&first).unwrap().healthy, Fact::Known(true));
+        assert!(quorum.survives_losing(&last));
     }
 
     #[test]

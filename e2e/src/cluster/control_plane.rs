@@ -6,6 +6,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::{
+    Options, Shape,
     certificates::{Authority, signing_keys},
     layout::{Layout, NODE_ADDRESS, POD_RANGE, SERVICE_RANGE},
     process::{Place, Process, start},
@@ -75,7 +76,7 @@ pub fn launch(
     place: Place,
     ports: &Ports,
     authority: &Authority,
-    extra: &[String],
+    options: &Options,
 ) -> Result<Vec<Process>> {
     authority.server(layout)?;
     signing_keys(layout)?;
@@ -130,8 +131,11 @@ pub fn launch(
     if place == Place::Machine {
         words.push("--endpoint-reconciler-type=none".into());
     }
-    words.extend_from_slice(extra);
+    words.extend_from_slice(&options.api_server);
     let api = begin("kube-apiserver", &kubernetes.join("kube-apiserver"), words)?;
+    if options.shape == Shape::ApiServer {
+        return Ok(vec![etcd, api]);
+    }
     let manager = begin(
         "kube-controller-manager",
         &kubernetes.join("kube-controller-manager"),

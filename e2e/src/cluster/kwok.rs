@@ -27,9 +27,6 @@ pub fn launch(layout: &Layout, place: Place, server: &str, authority: &Authority
     let words = [
         format!("--kubeconfig={}", layout.at("kwok.kubeconfig").display()),
         format!("--config={}", layout.at("kwok.yaml").display()),
-        "--manage-all-nodes=false".into(),
-        "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".into(),
-        "--node-lease-duration-seconds=40".into(),
     ];
     start(place, "kwok", &build(Tool::Kwok)?.join("kwok"), &words, &layout.log("kwok"))
 }

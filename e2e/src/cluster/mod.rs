@@ -26,6 +26,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
 
 use self::{
     certificates::Authority,
@@ -38,13 +39,24 @@ use self::{
 pub use self::{missing::Missing, process::Process};
 use crate::say;
 
+/// How much of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Shape {
+    /// etcd and kube-apiserver: nobody else writes.
+    ApiServer,
+    /// With kube-controller-manager and kube-scheduler; no node, no containers, no root.
+    ControlPlane,
+    /// With a real node.
+    Node,
+}
+
 /// What is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Several control planes may run side by side; there is one cluster with a node.
     pub name: String,
-    /// No node, no containers, no root.
-    pub control_plane_only: bool,
+    /// How much of a cluster.
+    pub shape: Shape,
     /// How many nodes KWOK plays.
     pub played_nodes: usize,
     /// More words for kube-apiserver.
@@ -64,7 +76,7 @@ pub async fn up(options: &Options) -> Result<Cluster> {
     if let Some(state) = State::read(&layout)? {
         if state.is_up() {
             ensure!(
-                state.holder.is_none() == options.control_plane_only && state.played_nodes == options.played_nodes,
+                state.shape == options.shape && state.played_nodes == options.played_nodes,
                 "a cluster of another shape is up; take it down first"
             );
             return Ok(Cluster { layout, state });
@@ -72,8 +84,8 @@ pub async fn up(options: &Options) -> Result<Cluster> {
         say("a cluster that is only half there is taken down first");
         down(&options.name)?;
     }
-    missing::check(!options.control_plane_only)?;
-    if !options.control_plane_only {
+    missing::check(options.shape == Shape::Node)?;
+    if options.shape == Shape::Node {
         packages::install()?;
         ensure!(!namespaces::exist(), "a cluster with a node is up already, under another name");
     }
@@ -108,7 +120,7 @@ pub fn build_all() -> Result<usize> {
 fn build_tools(options: &Options) -> Result<()> {
     tools::build(Tool::Kubernetes)?;
     tools::build(Tool::EtcdNew)?;
-    if !options.control_plane_only {
+    if options.shape == Shape::Node {
         tools::build(Tool::Dns)?;
     }
     if options.played_nodes > 0 {
@@ -119,20 +131,21 @@ fn build_tools(options: &Options) -> Result<()> {
 
 async fn launch(layout: &Layout, options: &Options) -> Result<Cluster> {
     let start = Instant::now();
-    let mut state = State { played_nodes: options.played_nodes, ..State::default() };
+    let mut state = State::new(options.shape, options.played_nodes);
     state.write(layout)?;
     let authority = Authority::create(layout)?;
-    let (place, ports) = if options.control_plane_only {
-        (Place::Machine, Ports::free()?)
-    } else {
-        let holder = namespaces::create(layout)?;
-        let place = namespaces::inside(&holder);
-        state.holder = Some(holder);
-        state.write(layout)?;
-        (place, Ports::usual())
+    let (place, ports) = match options.shape {
+        Shape::ApiServer | Shape::ControlPlane => (Place::Machine, Ports::free()?),
+        Shape::Node => {
+            let holder = namespaces::create(layout)?;
+            let place = namespaces::inside(&holder);
+            state.holder = Some(holder);
+            state.write(layout)?;
+            (place, Ports::usual())
+        }
     };
     say("starting the control plane");
-    state.processes = control_plane::launch(layout, place, &ports, &authority, &options.api_server)?;
+    state.processes = control_plane::launch(layout, place, &ports, &authority, options)?;
     state.write(layout)?;
     let client = client(&layout.kubeconfig()).await?;
     let asked = || client.request_text(http::Request::get("/readyz").body(Vec::new()).unwrap_or_default());
@@ -141,7 +154,7 @@ async fn launch(layout: &Layout, options: &Options) -> Result<Cluster> {
         Ok(asked().await.is_ok_and(|answer| answer == "ok"))
     })
     .await?;
-    if !options.control_plane_only {
+    if options.shape == Shape::Node {
         say("starting the node");
         state.processes.extend(node::launch(layout, place, &ports.server(), &authority)?);
         state.write(layout)?;
@@ -151,7 +164,7 @@ async fn launch(layout: &Layout, options: &Options) -> Result<Cluster> {
         say(&format!("starting {} played nodes", options.played_nodes));
         state.processes.push(kwok::launch(layout, place, &ports.server(), &authority)?);
         state.write(layout)?;
-        let beside_a_real_one = !options.control_plane_only;
+        let beside_a_real_one = options.shape == Shape::Node;
         kwok::create_nodes(&client, options.played_nodes, beside_a_real_one).await?;
         kwok::wait_for_ready_nodes(&client, options.played_nodes + usize::from(beside_a_real_one)).await?;
     }

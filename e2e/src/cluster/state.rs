@@ -5,11 +5,13 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use super::{layout::Layout, process::Process};
+use super::{Shape, layout::Layout, process::Process};
 
 /// The processes of a cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
+    /// How much of a cluster it is.
+    pub shape: Shape,
     /// What holds the namespaces; none for a control plane alone.
     pub holder: Option<Process>,
     /// Everything else, in the order in which it was started.
@@ -21,6 +23,11 @@ pub struct State {
 }
 
 impl State {
+    /// Of a cluster of which nothing was started yet.
+    pub fn new(shape: Shape, played_nodes: usize) -> Self {
+        Self { shape, holder: None, processes: Vec::new(), played_nodes, complete: false }
+    }
+
     /// What the folder says; none where there is nothing.
     pub fn read(layout: &Layout) -> Result<Option<Self>> {
         if !layout.state().exists() {

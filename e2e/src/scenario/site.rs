@@ -8,7 +8,7 @@ use kube::Client;
 use super::operator::Installation;
 use crate::{
     applications::{self, EtcdPair},
-    cluster::{self, Cluster},
+    cluster::{self, Cluster, Shape},
 };
 
 /// The place where scenarios happen.
@@ -28,12 +28,8 @@ pub struct Site {
 impl Site {
     /// Brings up the cluster if it is not up, and prepares everything. Without a program of Windlass, one is built.
     pub async fn prepare(seed: u64, program: Option<PathBuf>) -> Result<Self> {
-        let options = cluster::Options {
-            name: "default".into(),
-            control_plane_only: false,
-            played_nodes: 0,
-            api_server: Vec::new(),
-        };
+        let options =
+            cluster::Options { name: "default".into(), shape: Shape::Node, played_nodes: 0, api_server: Vec::new() };
         let cluster = cluster::up(&options).await?;
         let client = cluster::client(&cluster.kubeconfig()).await?;
         let etcd = applications::load(&cluster)?;

@@ -1,0 +1,105 @@
+//! `cargo xtask conformance`.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+
+use super::{api, etcd, statefulset};
+use crate::cluster::{
+    self, Cluster, Options, Shape,
+    tools::{Tool, build},
+};
+
+/// How many operations a full run compares at least, and CI's part.
+const FULL: usize = 20_000;
+const CI: usize = 2_000;
+
+/// What is compared.
+#[derive(Args)]
+pub struct Arguments {
+    /// CI's part: fewer random scripts, everything else in full
+    #[arg(long)]
+    ci: bool,
+    /// Compare at least so many operations
+    #[arg(long)]
+    operations: Option<usize>,
+    /// Where the random scripts come from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only scripts and scenarios whose names contain this; random-<seed> for one random script
+    #[arg(long)]
+    only: Option<String>,
+    /// Break one rule of the embedded cluster after the other, and demand that each is noticed
+    #[arg(long)]
+    deviations: bool,
+}
+
+/// Runs it on control planes of its own, which are taken down at the end.
+#[expect(clippy::print_stdout, reason = "the closing lines are what this program is for")]
+pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let server = start("conformance-api", Shape::ApiServer, 0).await?;
+    let answers = compare_api(arguments, &server).await;
+    cluster::down("conformance-api")?;
+    let answers = answers?;
+
+    let controllers = start("conformance-sets", Shape::ControlPlane, 1).await?;
+    let sets = compare_sets(arguments, &controllers).await;
+    cluster::down("conformance-sets")?;
+    let sets = sets?;
+
+    if arguments.deviations {
+        let count = api::Deviation::ALL.len() + windlass_sim::world::Deviation::ALL.len();
+        println!("conformance: {count} deviations, all noticed");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let etcd = compare_etcd().await?;
+    for difference in &etcd.differences {
+        println!("{difference}");
+    }
+    println!("{etcd}");
+    println!(
+        "conformance: {} scripts, {} operations, {} watch events, {} differences; statefulset: {} scenarios, {} differences",
+        answers.scripts,
+        answers.operations,
+        answers.watch_events,
+        answers.differences.len(),
+        sets.scenarios,
+        sets.differences.len(),
+    );
+    let equal = answers.differences.is_empty() && sets.differences.is_empty() && etcd.differences.is_empty();
+    Ok(if equal { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn compare_api(arguments: &Arguments, server: &Cluster) -> Result<api::Report> {
+    let operations = arguments.operations.unwrap_or(if arguments.ci { CI } else { FULL });
+    let options = api::Options { operations, seed: arguments.seed, only: arguments.only.clone(), deviation: None };
+    if !arguments.deviations {
+        return api::run(&server.kubeconfig(), &options).await;
+    }
+    for (deviation, noticed) in api::deviations(&server.kubeconfig(), &options).await? {
+        ensure!(noticed, "{deviation} went unnoticed");
+    }
+    Ok(api::Report::default())
+}
+
+async fn compare_sets(arguments: &Arguments, controllers: &Cluster) -> Result<statefulset::Report> {
+    if arguments.deviations {
+        statefulset::deviations(&controllers.kubeconfig()).await?;
+        return Ok(statefulset::Report::default());
+    }
+    let options = statefulset::Options { only: arguments.only.clone(), ..statefulset::Options::default() };
+    statefulset::run(&controllers.kubeconfig(), &options).await
+}
+
+async fn compare_etcd() -> Result<etcd::Report> {
+    let (old, new) = (build(Tool::EtcdOld)?.join("server"), build(Tool::EtcdNew)?.join("server"));
+    etcd::run(&old, &new).await
+}
+
+async fn start(name: &str, shape: Shape, played_nodes: usize) -> Result<Cluster> {
+    let off = format!("--disable-admission-plugins={}", api::ADMISSION_PLUGINS_OFF.join(","));
+    // Objects of the scripts are to be just what they wrote; the controllers need the rest.
+    let api_server = if shape == Shape::ApiServer { vec![off] } else { Vec::new() };
+    cluster::up(&Options { name: name.to_owned(), shape, played_nodes, api_server }).await
+}
