@@ -22,18 +22,25 @@ pub fn all() -> Vec<Bug> {
 /// Hunts one bug with at most so many seeds: where it is likelier to show first.
 #[cfg(feature = "seeded-bugs")]
 pub fn hunt(bug: Bug, seeds: usize) -> Caught {
-    // What goes wrong with fences and records goes wrong around a crash.
-    let fencing = matches!(
-        bug,
-        Bug::UnfencedWrites | Bug::NoTouchAtTakeOver | Bug::LeaseNotChecked | Bug::NoIntent | Bug::MendUnfenced
-    );
-    let (first, second): (Suite, Suite) = if fencing { (crash, walks) } else { (walks, crash) };
+    let (first, second): (Suite, Suite) = if shows_around_a_crash(bug) { (crash, walks) } else { (walks, crash) };
     let (runs, by) = first(bug, seeds);
     if by.is_some() {
         return Caught { bug, by, runs };
     }
     let (more, by) = second(bug, seeds);
     Caught { bug, by, runs: runs + more }
+}
+
+/// What goes wrong with fences and records goes wrong around a crash; what goes wrong in every mend shows in the first one that is struck.
+#[cfg(feature = "seeded-bugs")]
+fn shows_around_a_crash(bug: Bug) -> bool {
+    matches!(bug, Bug::UnfencedWrites | Bug::NoTouchAtTakeOver | Bug::LeaseNotChecked | Bug::NoIntent)
+        || is_of_mends(bug)
+}
+
+#[cfg(feature = "seeded-bugs")]
+fn is_of_mends(bug: Bug) -> bool {
+    matches!(bug, Bug::MendBeforeTemplate | Bug::MendUnfenced | Bug::MendOnHeldRevision | Bug::MendByEviction)
 }
 
 #[cfg(feature = "seeded-bugs")]
@@ -52,7 +59,8 @@ fn walks(bug: Bug, seeds: usize) -> (usize, Option<String>) {
 #[cfg(feature = "seeded-bugs")]
 fn crash(bug: Bug, _: usize) -> (usize, Option<String>) {
     use crate::crash;
-    let (tried, failure) = crash::hunt(crash::STORIES, |strike| planted(bug, strike));
+    let stories = if is_of_mends(bug) { crash::mends() } else { crash::STORIES.to_vec() };
+    let (tried, failure) = crash::hunt(&stories, |strike| planted(bug, strike));
     (tried, failure.map(|failure| format!("crash: {failure}")))
 }
 
