@@ -28,6 +28,9 @@ const ANSWER: Duration = Duration::from_millis(500);
 /// A member that refuses no connection counts as healthy until it has given no good answer for so long: answers come late on a busy
 /// machine, and during a hand-over the members know no leader for some milliseconds. What is shorter shows in the load's stalls.
 const GRACE: SignedDuration = SignedDuration::from_secs(3);
+/// What is over sooner than this is not told apart from the time that it takes to learn of a new pod's address: one that is ready
+/// at once was up before it was known.
+const RESOLUTION: SignedDuration = SignedDuration::from_millis(400);
 /// When the witness itself got nothing done for so long, it can't tell who was healthy meanwhile.
 const BLIND: SignedDuration = SignedDuration::from_millis(400);
 
@@ -225,8 +228,10 @@ fn gone(samples: &[Sample], ending: &Ending) -> Timestamp {
 
 /// The smallest number of healthy members since the first moment at which all were, when that was, and how long the witness was blind.
 fn smallest_healthy(samples: &[Sample], seats: usize) -> (usize, Option<Timestamp>, i64) {
-    // Since when each member has given no good answer; none while it is absent.
+    // When each member gave its last good answer; none while it is absent.
     let mut good = BTreeMap::<&str, Timestamp>::new();
+    // Since when so many members were healthy, or fewer.
+    let mut low = BTreeMap::<usize, Timestamp>::new();
     let mut smallest = None::<(usize, Timestamp)>;
     let mut before = None::<Timestamp>;
     let mut blind = SignedDuration::ZERO;
@@ -235,8 +240,8 @@ fn smallest_healthy(samples: &[Sample], seats: usize) -> (usize, Option<Timestam
         before = Some(sample.at);
         if silence > BLIND {
             blind += silence;
-            for last in good.values_mut() {
-                *last = last.saturating_add(silence).unwrap_or(*last);
+            for moment in good.values_mut().chain(low.values_mut()) {
+                *moment = moment.saturating_add(silence).unwrap_or(*moment);
             }
         }
         match sample.said {
@@ -249,10 +254,19 @@ fn smallest_healthy(samples: &[Sample], seats: usize) -> (usize, Option<Timestam
             }
         }
         let healthy = good.values().filter(|last| sample.at.duration_since(**last) <= GRACE).count();
-        match smallest {
-            None if healthy < seats => {}
-            Some((least, _)) if healthy >= least => {}
-            None | Some(_) => smallest = Some((healthy, sample.at)),
+        if smallest.is_none() {
+            smallest = (healthy >= seats).then_some((seats, sample.at));
+            continue;
+        }
+        low.retain(|count, _| healthy <= *count);
+        for count in healthy..seats {
+            low.entry(count).or_insert(sample.at);
+        }
+        let lasting = low.iter().find(|(_, since)| sample.at.duration_since(**since) >= RESOLUTION);
+        if let Some((count, since)) = lasting
+            && smallest.is_none_or(|(least, _)| *count < least)
+        {
+            smallest = Some((*count, *since));
         }
     }
     let (least, at) = smallest.map_or((0, None), |(least, at)| (least, Some(at)));
@@ -346,13 +360,27 @@ mod tests {
     fn two_members_down_at_once_are_seen() {
         let samples = watch(5000, |ms, member| {
             let down = match member {
-                3 => (1000..2000).contains(&ms),
-                2 => (1900..2500).contains(&ms),
+                3 => (1000..2500).contains(&ms),
+                2 => (1900..3500).contains(&ms),
                 _ => false,
             };
             (!down).then_some((1, 4))
         });
         assert_eq!(judge(&samples, &[], 3).smallest_healthy, 1);
+    }
+
+    #[test]
+    fn a_pod_that_is_known_a_moment_late_was_not_down() {
+        // Member 2 goes as member 3 comes: 100 ms of both missing are the time in which the new address became known.
+        let samples = watch(5000, |ms, member| {
+            let down = match member {
+                3 => (1000..2000).contains(&ms),
+                2 => (1900..2900).contains(&ms),
+                _ => false,
+            };
+            (!down).then_some((1, 4))
+        });
+        assert_eq!(judge(&samples, &[], 3).smallest_healthy, 2);
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub struct Arguments {
     /// Decides everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Keep everything about a scenario that passed, too
+    #[arg(long)]
+    keep: bool,
     /// A static program of Windlass to run; without it, one is built from these sources
     #[arg(long)]
     program: Option<PathBuf>,
@@ -45,7 +48,7 @@ pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
     let site = Site::prepare(arguments.seed, arguments.program.clone()).await?;
     let mut rows = Vec::new();
     for scenario in chosen {
-        rows.push(run::run(&site, scenario).await);
+        rows.push(run::run(&site, scenario, arguments.keep).await);
     }
     match arguments.output {
         Output::Table => println!("{}", row::table(&rows)),

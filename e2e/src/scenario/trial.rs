@@ -21,6 +21,7 @@ use super::{
 use crate::{
     audit::{self, AuditLog},
     gateway::Gateway,
+    ledger::Ledger,
     load::{self, Load, Rate},
     witness::{Witness, judge},
 };
@@ -220,21 +221,9 @@ impl<'a> Trial<'a> {
     /// Ends load and witness, and gathers what happened.
     pub async fn close(&mut self) -> Result<Facts> {
         let ledger = self.load.take().context("the load never began")?.stop().await;
-        let addresses: Vec<_> = self.roster.seats.borrow().iter().filter_map(|seat| seat.address).collect();
-        ensure!(
-            addresses.len() == self.replicas,
-            "only {} of {} members have an address",
-            addresses.len(),
-            self.replicas
-        );
-        let lost = load::missing(&ledger, &addresses, PREFIX).await?;
-        let mut versions = Vec::new();
-        for address in &addresses {
-            match self.gateway.version(*address).await {
-                Ok(version) => versions.push(version),
-                Err(failure) => bail!("{address} does not say its version: {failure:?}"),
-            }
-        }
+        // A scenario that failed may have left a member that is just coming back.
+        let (lost, versions) =
+            wait::until("all members to answer", 30, async || self.stored(&ledger).await.map(Some)).await?;
         let samples = self.witness.take().context("there is no witness")?.stop().await;
         let requests = self.audit.requests(&self.namespace)?;
         let testimony = judge(&samples, &audit::endings(&requests), self.replicas);
@@ -242,6 +231,25 @@ impl<'a> Trial<'a> {
         let denied = denied.filter(|request| request.response_status.code == 403);
         let denied = denied.map(|request| format!("{} {}", request.verb, request.object_ref.resource)).collect();
         Ok(Facts { ledger, lost, testimony, versions, denied, samples })
+    }
+
+    /// The acknowledged writes that are missing, and the members' versions.
+    async fn stored(&self, ledger: &Ledger) -> Result<(Vec<String>, Vec<String>)> {
+        let addresses: Vec<_> = self.roster.seats.borrow().iter().filter_map(|seat| seat.address).collect();
+        ensure!(
+            addresses.len() == self.replicas,
+            "only {} of {} members have an address",
+            addresses.len(),
+            self.replicas
+        );
+        let mut versions = Vec::new();
+        for address in &addresses {
+            match self.gateway.version(*address).await {
+                Ok(version) => versions.push(version),
+                Err(failure) => bail!("{address} does not say its version: {failure:?}"),
+            }
+        }
+        Ok((load::missing(ledger, &addresses, PREFIX).await?, versions))
     }
 
     /// Removes the namespace and the data.

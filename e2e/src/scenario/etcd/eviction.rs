@@ -22,11 +22,11 @@ const TRIES: usize = 6;
 /// Evicts what must not go, drains the node for a while, and evicts again when the upgrade is over.
 pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     trial.ask_for_new().await?;
-    let replicas = i32::try_from(trial.replicas)?;
-    wait::until_so("the first permit", 60, async || {
-        let set = trial.sets.get(set::NAME).await?;
-        let strategy = set.spec.and_then(|spec| spec.update_strategy).and_then(|strategy| strategy.rolling_update);
-        Ok(strategy.and_then(|rolling| rolling.partition).is_some_and(|partition| partition < replicas))
+    let top = set::pod(trial.replicas - 1);
+    let uid = trial.uid(&top).await?;
+    wait::until_so("the first member to be replaced", 60, async || {
+        let pod = trial.pods.get_opt(&top).await?;
+        Ok(pod.is_none_or(|pod| pod.metadata.deletion_timestamp.is_some() || pod.uid().as_ref() != Some(&uid)))
     })
     .await?;
     let mut refused = evict_all(trial).await?;

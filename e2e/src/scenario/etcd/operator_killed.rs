@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use tokio::time::sleep;
 
 use crate::{
@@ -12,24 +12,30 @@ use crate::{
 
 const KILLS: usize = 10;
 
-/// Half of the kills come while it takes over or competes, half after it has begun to act.
+/// Half of the kills come while it takes over or competes, half soon after it has begun to act. So a life is too short to finish
+/// the upgrade in.
 pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     trial.ask_for_new().await?;
     let mut before = String::new();
+    let mut amid = 0;
     for kill in 1..=KILLS {
-        if kill == 1 || trial.rng.one_in(2) {
+        let longest = if kill == 1 || trial.rng.one_in(2) {
             before = acting(trial, &before).await?;
-        }
-        let moment = trial.rng.between(Duration::ZERO, Duration::from_secs(5));
-        sleep(moment).await;
+            Duration::from_millis(1500)
+        } else {
+            Duration::from_secs(8)
+        };
+        sleep(trial.rng.between(Duration::ZERO, longest)).await;
         let seen = trial.resource.seen().await?;
         say(&format!("kill {kill}: {} of {} done, {}", seen.completed, trial.replicas, seen.reason));
+        amid += usize::from(!seen.ready);
         for operator in &mut trial.operators {
             operator.kill()?;
             operator.run()?;
         }
     }
-    trial.notes.push(format!("killed {KILLS} times"));
+    trial.notes.push(format!("killed {KILLS} times, {amid} times in the middle of the upgrade"));
+    ensure!(amid >= KILLS / 2, "only {amid} kills came in the middle of the upgrade");
     trial.finish(240).await
 }
 
