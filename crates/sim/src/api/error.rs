@@ -34,6 +34,7 @@ pub(crate) enum Fault {
     Duplicate,
     TooLong,
     TooMany,
+    NotFound,
 }
 
 /// One refused field of an object.
@@ -66,6 +67,10 @@ impl FieldError {
         Self::new(Fault::Duplicate, field, value, "")
     }
 
+    pub(crate) fn not_found(field: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self::new(Fault::NotFound, field, value.into(), "")
+    }
+
     pub(crate) fn too_long(field: impl Into<String>, bytes: u64) -> Self {
         let detail = format!("may not be more than {bytes} bytes");
         Self { fault: Fault::TooLong, field: field.into(), value: None, detail }
@@ -91,7 +96,7 @@ impl FieldError {
     pub(crate) fn blocks_rules(&self) -> bool {
         match self.fault {
             Fault::Required | Fault::TypeInvalid | Fault::NotSupported | Fault::TooLong | Fault::TooMany => true,
-            Fault::Invalid | Fault::Forbidden | Fault::Duplicate => false,
+            Fault::Invalid | Fault::Forbidden | Fault::Duplicate | Fault::NotFound => false,
         }
     }
 
@@ -105,6 +110,7 @@ impl FieldError {
             Fault::Duplicate => "Duplicate value",
             Fault::TooLong => "Too long",
             Fault::TooMany => "Too many",
+            Fault::NotFound => "Not found",
         };
         let value = self.value.as_ref().map(|value| format!(": {value}")).unwrap_or_default();
         let detail = if self.detail.is_empty() { String::new() } else { format!(": {}", self.detail) };
@@ -121,6 +127,7 @@ impl FieldError {
             Fault::Duplicate => "FieldValueDuplicate",
             Fault::TooLong => "FieldValueTooLong",
             Fault::TooMany => "FieldValueTooMany",
+            Fault::NotFound => "FieldValueNotFound",
         };
         StatusCause { reason: reason.to_owned(), message: self.body(), field: self.field.clone() }
     }
@@ -255,6 +262,11 @@ pub(crate) fn too_large_revision(asked: u64, current: u64) -> Box<Status> {
 pub(crate) fn method_not_supported(resource: Named<'_>, verb: &str) -> Box<Status> {
     let message = format!("{verb} is not supported on resources of kind \"{resource}\"");
     failure(405, "MethodNotAllowed", message, Some(details(resource, "")))
+}
+
+/// Nothing that the caller would understand can be said about it.
+pub(crate) fn not_acceptable(message: &str) -> Box<Status> {
+    failure(406, "NotAcceptable", message.to_owned(), None)
 }
 
 /// There is nothing at this address.

@@ -196,7 +196,7 @@ fn condemn(store: &mut Store, writer: Writer<'_>, target: &Target, options: &Opt
             "status": "True",
             "reason": "EvictionByEvictionAPI",
             "message": "Eviction API: evicting",
-
+            "lastProbeTime": null,
             "lastTransitionTime": object::seconds(store.clock.now()),
         });
         set_condition(object::child(object::as_map(&mut marked), "status"), condition);
@@ -228,7 +228,7 @@ pub(super) fn bind(store: &mut Store, writer: Writer<'_>, target: &Target, bindi
     let node = object::text(binding, &["target", "name"]);
     let map = object::as_map(&mut bound);
     object::child(map, "spec").insert("nodeName".to_owned(), json!(node));
-    let scheduled = json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": now});
+    let scheduled = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
     set_condition(object::child(map, "status"), scheduled);
     if !writer.dry_run {
         store.put(writer.user, &target.resource, &target.key(), bound);

@@ -23,6 +23,9 @@ use super::watch;
 use super::write::{Part, Target, Update, Writer, Written};
 use super::{Api, Reply};
 
+/// What the server can read and write.
+const MEDIA: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+
 /// A request with everything read from it that is not in its path.
 struct Call<'a> {
     user: &'a str,
@@ -57,18 +60,20 @@ impl Call<'_> {
     fn object(&self) -> Answer<Value> {
         let media = self.content_type.split(';').next().unwrap_or("").trim();
         if !matches!(media, "" | "application/json") {
-            return Err(error::unsupported_media_type(&["application/json"]));
+            return Err(error::unsupported_media_type(&MEDIA));
         }
         serde_json::from_slice(self.body).map_err(|why| error::bad_request(format!("json parse error: {why}")))
     }
 
     /// The body as an object of this kind.
-    fn object_of(&self, kind: &str) -> Answer<Value> {
+    fn object_of(&self, kind: &str, custom: bool) -> Answer<Value> {
         let unrecognized = |why: &str| {
             error::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why}"))
         };
         match self.object() {
             Ok(object @ Value::Object(_)) => Ok(object),
+            // The built-in kinds read a null as an object without fields.
+            Ok(Value::Null) if !custom => Ok(json!({})),
             Ok(_) => Err(unrecognized("the body is no object")),
             Err(status) if status.code == 400 => Err(unrecognized(&status.message)),
             Err(status) => Err(status),
@@ -109,6 +114,7 @@ impl Api {
         match route {
             Route::Unknown => Reply::Done(page_not_found()),
             Route::Health => Reply::Done(plain(StatusCode::OK, "ok")),
+            Route::Version if !reads => Reply::Done(refusal(&error::no_such_method())),
             Route::Version => Reply::Done(json_response(StatusCode::OK, &discovery::version())),
             Route::CoreVersions | Route::Groups | Route::Group(_) | Route::Resources { .. } if reads => {
                 let store = self.lock();
@@ -122,7 +128,12 @@ impl Api {
                 let mut store = self.lock();
                 let found = store.resource_of(&group, &plural);
                 let served = found.filter(|resource| resource.version(&version).is_some_and(|version| version.served));
-                let Some(resource) = served else { return Reply::Done(page_not_found()) };
+                let Some(resource) = served else {
+                    // Groups of its own the server knows; others may be anybody's.
+                    let own = super::resource::BUILT_IN.iter().any(|resource| resource.group == group);
+                    let answer = if own { refusal(&error::no_such_resource()) } else { page_not_found() };
+                    return Reply::Done(answer);
+                };
                 let target = Target { resource, version, namespace, name };
                 let query = match Query::parse(request.method(), request.uri().query().unwrap_or("")) {
                     Ok(query) => query,
@@ -141,15 +152,29 @@ impl Api {
                     body: request.body(),
                     at,
                 };
-                self.objects(&mut store, &call, &target, part).unwrap_or_else(|status| Reply::Done(refusal(&status)))
+                let accepts = header(header::ACCEPT);
+                if let Err(status) = check_accepted(&target, &accepts) {
+                    return Reply::Done(refusal(&status));
+                }
+                store.warned.clear();
+                self.objects(&mut store, &call, &target, part).unwrap_or_else(|status| {
+                    let mut response = refusal(&status);
+                    warn(&mut response, &store.warned);
+                    Reply::Done(response)
+                })
             }
         }
     }
 
     fn objects(&self, store: &mut Store, call: &Call<'_>, target: &Target, part: Option<Subresource>) -> Answer<Reply> {
         let misplaced = target.namespace.is_empty() == target.resource.namespaced;
+        let custom = target.resource.rules == Rules::Custom;
         if misplaced && !target.name.is_empty() {
-            return Ok(Reply::Done(page_not_found()));
+            return if target.resource.rules == Rules::Custom {
+                Ok(Reply::Done(page_not_found()))
+            } else {
+                Err(error::no_such_resource())
+            };
         }
         if let Some(part) = part {
             return subresource(store, call, target, part);
@@ -168,13 +193,13 @@ impl Api {
                 if misplaced {
                     return Err(not_supported(target, "create"));
                 }
-                let object = call.object_of(&target.resource.kind)?;
+                let object = call.object_of(&target.resource.kind, custom)?;
                 call.query.check_manager("CreateOptions")?;
                 let written = store.create(call.writer(), target, object)?;
                 Ok(wrote(target, &written))
             }
             ("PUT", false) => {
-                let update = Update::Replace(call.object_of(&target.resource.kind)?);
+                let update = Update::Replace(call.object_of(&target.resource.kind, custom)?);
                 call.query.check_manager("UpdateOptions")?;
                 Ok(wrote(target, &store.update(call.writer(), target, Part::Main, &update)?))
             }
@@ -182,7 +207,9 @@ impl Api {
                 Ok(wrote(target, &store.update(call.writer(), target, Part::Main, &call.patch(target)?)?))
             }
             ("DELETE", false) => delete(store, call, target),
+            ("DELETE", true) if misplaced => Err(not_supported(target, "delete")),
             ("DELETE", true) => delete_collection(store, call, target),
+            ("PUT", true) if target.resource.rules == Rules::Custom => Err(error::bad_request("name must be provided")),
             ("HEAD", _) => Ok(Reply::Done(plain(StatusCode::OK, ""))),
             (verb, _) => Err(not_supported(target, &verb.to_lowercase())),
         }
@@ -200,12 +227,14 @@ fn not_supported(target: &Target, verb: &str) -> Box<Status> {
 
 fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subresource) -> Answer<Reply> {
     let version = target.served()?;
+    let custom = target.resource.rules == Rules::Custom;
     let is_pod = target.resource.rules == Rules::Pod;
     let offered = match part {
         Subresource::Status => version.status,
         Subresource::Scale => version.scale.is_some(),
         Subresource::Eviction | Subresource::Binding => is_pod,
         Subresource::Finalize => target.resource.rules == Rules::Namespace,
+        Subresource::Other => false,
     };
     if !offered {
         return Err(if target.resource.rules == Rules::Custom {
@@ -217,7 +246,7 @@ fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subres
     let kind = if part == Subresource::Scale { "Scale" } else { &target.resource.kind };
     let update = || match call.method.as_str() {
         "PATCH" => call.patch(target),
-        _ => call.object_of(kind).map(Update::Replace),
+        _ => call.object_of(kind, custom).map(Update::Replace),
     };
     match (part, call.method.as_str()) {
         (Subresource::Status, "GET") => Ok(ok(&*store.read(target, &call.query, call.at)?)),
@@ -230,19 +259,19 @@ fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subres
         }
         (Subresource::Scale, "PUT" | "PATCH") => Ok(ok(&scale::change(store, call.writer(), target, &update()?)?)),
         (Subresource::Eviction, "POST") => {
-            let eviction = call.object_of("Eviction")?;
+            let eviction = call.object_of("Eviction", custom)?;
             let status = eviction::evict(store, call.writer(), target, &eviction)?;
             let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::CREATED);
             Ok(Reply::Done(json_response(code, &error::to_value(&status))))
         }
         (Subresource::Binding, "POST") => {
-            let binding = call.object_of("Binding")?;
+            let binding = call.object_of("Binding", custom)?;
             eviction::bind(store, call.writer(), target, &binding)?;
             let status = Status { code: 201, ..Status::success() };
             Ok(Reply::Done(json_response(StatusCode::CREATED, &error::to_value(&status))))
         }
         (Subresource::Finalize, "PUT") => {
-            let object = call.object_of(&target.resource.kind)?;
+            let object = call.object_of(&target.resource.kind, custom)?;
             Ok(ok(&*store.finalize_namespace(call.writer(), target, &object)?))
         }
         (_, verb) => Err(not_supported(target, &verb.to_lowercase())),
@@ -281,10 +310,7 @@ fn details(target: &Target, object: &Value) -> Value {
 fn delete_collection(store: &mut Store, call: &Call<'_>, target: &Target) -> Answer<Reply> {
     let options = call.delete_options()?;
     let selection = Selection::new(target, &call.query)?;
-    let mut list = store.list_selected(&selection, &call.query, None)?;
-    if target.resource.rules == Rules::Custom {
-        list.show_that_it_is_whole();
-    }
+    let list = store.list_selected(&selection, &call.query, None)?;
     for object in &list.items {
         let one = Target {
             resource: Arc::clone(&target.resource),
@@ -311,13 +337,32 @@ fn ok(body: &impl Serialize) -> Reply {
 fn wrote(target: &Target, written: &Written) -> Reply {
     let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = json_response(code, &*shown(target, &written.object));
-    for warning in &written.warnings {
+    warn(&mut response, &written.warnings);
+    Reply::Done(response)
+}
+
+fn warn(response: &mut Response<Bytes>, warnings: &[String]) {
+    for warning in warnings {
         let text = format!("299 - {warning:?}");
         if let Ok(value) = HeaderValue::from_str(&text) {
             response.headers_mut().append(header::WARNING, value);
         }
     }
-    Reply::Done(response)
+}
+
+/// Whether the caller understands any of what the server can write.
+fn check_accepted(target: &Target, accepts: &str) -> Answer<()> {
+    let media = |one: &str| one.split(';').next().unwrap_or("").trim().to_owned();
+    let fits = |one: String| matches!(one.as_str(), "" | "*/*" | "application/*") || MEDIA.contains(&one.as_str());
+    if accepts.split(',').map(media).any(fits) {
+        return Ok(());
+    }
+    let list = MEDIA.join(", ");
+    Err(error::not_acceptable(&if target.resource.rules == Rules::Custom {
+        format!("only the following media types are accepted: {list}")
+    } else {
+        format!("406: Not Acceptable\n\nAvailable representations: {list}")
+    }))
 }
 
 pub(super) fn json_response(code: StatusCode, body: &impl Serialize) -> Response<Bytes> {

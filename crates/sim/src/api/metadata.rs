@@ -86,12 +86,7 @@ fn name_problems(resource: &Resource, name: &str) -> Vec<String> {
                 problems.push(LABEL_1035.to_owned());
             }
         }
-        Shape::Subdomain => {
-            limit(253);
-            if !is_subdomain(name) {
-                problems.push(SUBDOMAIN.to_owned());
-            }
-        }
+        Shape::Subdomain => problems = subdomain_problems(name),
         Shape::Path => match name {
             "." | ".." => problems.push(format!("may not be '{name}'")),
             _ => {
@@ -99,6 +94,18 @@ fn name_problems(resource: &Resource, name: &str) -> Vec<String> {
                 problems.extend(parts.map(|part| format!("may not contain '{part}'")));
             }
         },
+    }
+    problems
+}
+
+/// What is wrong with a name that may have dots.
+pub(crate) fn subdomain_problems(name: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if name.len() > 253 {
+        problems.push("must be no more than 253 characters".to_owned());
+    }
+    if !is_subdomain(name) {
+        problems.push(SUBDOMAIN.to_owned());
     }
     problems
 }

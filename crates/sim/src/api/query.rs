@@ -14,6 +14,8 @@ pub(crate) enum Subresource {
     Eviction,
     Binding,
     Finalize,
+    /// None that any object has.
+    Other,
 }
 
 /// Where a request goes.
@@ -81,7 +83,7 @@ impl Route {
                 "eviction" => (*plural, *name, Some(Subresource::Eviction)),
                 "binding" => (*plural, *name, Some(Subresource::Binding)),
                 "finalize" => (*plural, *name, Some(Subresource::Finalize)),
-                _ => return Self::Unknown,
+                _ => (*plural, *name, Some(Subresource::Other)),
             },
             _ => return Self::Unknown,
         };
@@ -184,6 +186,7 @@ impl Query {
                     _ => return Err(unknown_match(&value, &self.revision)),
                 }
             }
+            "dryRun" | "fieldValidation" if options == "ListOptions" => {}
             "dryRun" => {
                 if value != "All" {
                     let why = error::FieldError::not_supported("dryRun", serde_json::json!([value]), &["All"]);

@@ -61,13 +61,6 @@ pub(crate) struct List {
     pub(crate) items: Vec<Arc<Value>>,
 }
 
-impl List {
-    /// What a custom resource's collection says when it is deleted: an empty token.
-    pub(crate) fn show_that_it_is_whole(&mut self) {
-        self.resume = Some(String::new());
-    }
-}
-
 impl Serialize for List {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -85,8 +78,11 @@ impl Serialize for ListMetadata<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("resourceVersion", &self.0.revision.to_string())?;
-        if let Some(resume) = &self.0.resume {
-            map.serialize_entry("continue", resume)?;
+        // Lists of custom resources always have the field.
+        match &self.0.resume {
+            Some(resume) => map.serialize_entry("continue", resume)?,
+            None if !self.0.bare_items => map.serialize_entry("continue", "")?,
+            None => {}
         }
         if let Some(remaining) = self.0.remaining {
             map.serialize_entry("remainingItemCount", &remaining)?;

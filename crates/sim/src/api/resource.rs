@@ -88,7 +88,9 @@ impl Resource {
 
     /// For messages that name the kind.
     pub(crate) fn kind_named(&self) -> Named<'_> {
-        Named { group: &self.group, what: &self.kind }
+        // Events of both groups are the same kind inside.
+        let group = if self.rules == Rules::Event { "" } else { &self.group };
+        Named { group, what: &self.kind }
     }
 
     pub(crate) fn api_version(&self, version: &str) -> String {

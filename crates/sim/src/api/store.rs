@@ -81,6 +81,8 @@ pub(crate) struct Store {
     journal: Journal,
     revision: u64,
     compacted: u64,
+    /// What the request that is being answered is warned of, whether it succeeds or not.
+    pub(crate) warned: Vec<String>,
     /// Feeds uids, generated names and service addresses.
     counter: u64,
     tables: BTreeMap<String, Table>,
@@ -96,6 +98,7 @@ impl Store {
             journal,
             revision: FIRST_REVISION,
             compacted: 0,
+            warned: Vec::new(),
             counter: 0,
             tables: BUILT_IN.iter().map(|resource| (resource.storage.clone(), Table::new())).collect(),
             resources: BUILT_IN.iter().map(|resource| (resource.id.clone(), Arc::clone(resource))).collect(),

@@ -55,7 +55,7 @@ fn line(kind: &str, object: &Value) -> Bytes {
 }
 
 fn bookmark(selection: &Selection, revision: u64, ends_initial_events: bool) -> Bytes {
-    let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+    let mut metadata = json!({"resourceVersion": revision.to_string()});
     if ends_initial_events {
         metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
     }
@@ -95,10 +95,13 @@ struct Beginning {
 }
 
 fn begin(store: &Store, selection: &Selection, query: &Query) -> Answer<Result<Beginning, Bytes>> {
-    let asked = parse_revision(&query.revision)?;
-    if let Some(why) = initial_events_fault(query) {
-        return Err(error::invalid(error::Named { group: "meta.k8s.io", what: "ListOptions" }, "", &[why]));
+    let faults = option_faults(query);
+    if !faults.is_empty() {
+        return Err(error::invalid(error::Named { group: "meta.k8s.io", what: "ListOptions" }, "", &faults));
     }
+    // The server takes a revision that is none for its own fault.
+    let asked = parse_revision(&query.revision)
+        .map_err(|status| error::unknown(500, status.message.trim_start_matches("invalid resource version: ")))?;
     let now = store.revision();
     let initial = match query.initial_events {
         Some(wanted) => wanted,
@@ -124,23 +127,34 @@ fn begin(store: &Store, selection: &Selection, query: &Query) -> Answer<Result<B
     Ok(Ok(Beginning { lines: Vec::new(), seen: from }))
 }
 
-fn initial_events_fault(query: &Query) -> Option<error::FieldError> {
-    match query.initial_events {
-        None => match query.revision_match {
-            Match::Unset => None,
-            Match::NotOlderThan | Match::Exact => Some(error::FieldError::forbidden(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            )),
-        },
-        Some(_) => match query.revision_match {
-            Match::NotOlderThan => None,
-            Match::Unset | Match::Exact => Some(error::FieldError::forbidden(
-                "resourceVersionMatch",
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            )),
-        },
+fn option_faults(query: &Query) -> Vec<error::FieldError> {
+    let forbidden = |why: &str| error::FieldError::forbidden("resourceVersionMatch", why);
+    let mut faults = Vec::new();
+    if query.initial_events.is_some() && query.revision_match != Match::NotOlderThan {
+        faults.push(forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
     }
+    match query.revision_match {
+        Match::Unset => {
+            // A watch from any revision is one with initial events in disguise, which a token does not go with.
+            if query.initial_events.is_none() && !query.resume.is_empty() && matches!(query.revision.as_str(), "" | "0")
+            {
+                faults.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+            }
+            return faults;
+        }
+        Match::NotOlderThan | Match::Exact if query.initial_events.is_none() => {
+            faults.push(forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"));
+        }
+        Match::NotOlderThan | Match::Exact => {}
+    }
+    if query.revision_match == Match::Exact {
+        let supported = ["NotOlderThan"];
+        faults.push(error::FieldError::not_supported("resourceVersionMatch", json!("Exact"), &supported));
+    }
+    if !query.resume.is_empty() {
+        faults.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+    }
+    faults
 }
 
 /// Everything that happened since, as lines, and whether the watch can go on.

@@ -125,6 +125,7 @@ impl Store {
         let mut object = object;
         check_envelope(target, &mut object)?;
         let mut warnings = decode(writer, &resource, version, &mut object)?;
+        self.warned.clone_from(&warnings);
         if managed == Managed::Writer {
             let writing = Writing::new(&resource, version, Subresource::None, writer.manager, self.clock.now());
             managed_fields::update(&writing, None, &mut object);
@@ -277,6 +278,7 @@ impl Store {
             Update::Scale { patch, .. } => Patch::Merge(patch.clone()).apply(&version.merging, &before)?,
         };
         let mut warnings = shape(writer, target, version, update, &mut object)?;
+        self.warned.clone_from(&warnings);
         match update {
             Update::Replace(_) | Update::Patch(_) => managed_fields::update(&writing, Some(&before), &mut object),
             Update::Apply { .. } => {}
@@ -354,21 +356,32 @@ fn shape(
             if !is_map || (!custom && !kept) {
                 return Err(error::undecodable_patch(&text, "the object is of another type"));
             }
-            if object::meta_text(object, "namespace") != target.namespace && target.resource.namespaced {
+            let namespace = object::meta_text(object, "namespace");
+            if !namespace.is_empty() && namespace != target.namespace {
                 return Err(error::bad_request(
                     "the namespace of the provided object does not match the namespace sent on the request",
                 ));
             }
-            let strict = |message: &str| message.contains("strict decoding error");
-            shaped(object).map_err(|status| {
-                if status.code == 400 && status.message.contains("cannot be handled as a") && !strict(&status.message) {
-                    error::undecodable_patch(&text, &status.message)
-                } else {
-                    status
+            if custom && !same("apiVersion", &target.resource.api_version(&target.version)) {
+                return Err(another_version(target, object));
+            }
+            shaped(object).map_err(|status| match status.message.split_once(": ") {
+                Some((head, why)) if status.code == 400 && head.contains("cannot be handled as a") => {
+                    error::undecodable_patch(&text, why)
                 }
+                Some(_) | None => status,
             })
         }
     }
+}
+
+/// A custom resource that a patch made one of another version.
+fn another_version(target: &Target, object: &Value) -> Box<kube::core::Status> {
+    let found = object::text(object, &["apiVersion"]);
+    let expected = target.resource.api_version(&target.version);
+    let why = FieldError::invalid("apiVersion", found, format!("must be {expected}"));
+    let group = found.split_once('/').map_or("", |(group, _)| group);
+    error::invalid(error::Named { group, ..target.resource.kind_named() }, &target.name, &[why])
 }
 
 /// Whether a write takes the last thing away that a deletion waits for.
@@ -417,6 +430,10 @@ fn check_envelope(target: &Target, object: &mut Value) -> Answer<()> {
         return Err(error::bad_request("couldn't get version/kind; json parse error: the body is not an object"));
     }
     check_type(target, object)?;
+    if object.get("metadata").is_some_and(|meta| !meta.is_object() && !meta.is_null()) {
+        let version = target.served()?;
+        return Err(builtin::unreadable(resource, version, "the metadata is no object"));
+    }
     let namespace = object::meta_text(object, "namespace").to_owned();
     if !namespace.is_empty() && namespace != target.namespace {
         return Err(error::bad_request(
@@ -482,8 +499,9 @@ fn check_type(target: &Target, object: &Value) -> Answer<()> {
 fn decode(writer: Writer<'_>, resource: &Resource, version: &Version, object: &mut Value) -> Answer<Vec<String>> {
     let unknown = match &version.schema {
         Some(schema) => {
-            builtin::tidy_metadata(object);
-            let unknown = schema.prune(object);
+            let shaped = builtin::shape_metadata(object);
+            let mut unknown = shaped.map_err(|why| builtin::unreadable(resource, version, &why))?;
+            unknown.extend(schema.prune(object));
             schema.default(object);
             unknown
         }

@@ -67,7 +67,9 @@ pub fn canonical(script: &Script, namespace: &str, transcript: &Transcript, mana
 fn collect_revisions(value: &Value, found: &mut BTreeSet<u64>) {
     match value {
         Value::Object(map) => {
+            let definition = map.get("kind").is_some_and(|kind| kind == "CustomResourceDefinition");
             if !map.contains_key("items")
+                && !definition
                 && let Some(revision) = value.pointer("/metadata/resourceVersion").and_then(Value::as_str)
                 && !is_bookmark(map)
             {
@@ -119,20 +121,25 @@ impl Canon {
             Value::Object(map) => self.object(map),
             Value::Array(list) => Value::Array(list.iter().map(|inner| self.value(inner)).collect()),
             Value::String(text) => Value::String(self.text(text)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+            Value::Number(number) => whole(number),
+            Value::Null | Value::Bool(_) => value.clone(),
         }
     }
 
     fn object(&mut self, map: &Map<String, Value>) -> Value {
         let mut result = Map::new();
         let uid = map.get("uid").and_then(Value::as_str).unwrap_or("");
+        // The server writes the status of a definition in the background.
+        let definition = map.get("kind").is_some_and(|kind| kind == "CustomResourceDefinition");
         let listed = map.get("items").is_some_and(Value::is_array);
         for (key, value) in map {
             let value = match (key.as_str(), value) {
+                ("status", Value::Object(_)) if definition => continue,
                 ("managedFields", Value::Array(_)) if !self.managed_fields => continue,
                 ("causes", Value::Array(list)) => {
                     Value::Array(causes(list).iter().map(|cause| self.value(cause)).collect())
                 }
+                ("metadata", Value::Object(meta)) if definition => self.definition_meta(meta),
                 ("metadata", Value::Object(meta)) if listed || is_bookmark(map) => self.list_meta(meta),
                 ("resourceVersion", Value::String(text)) => json!(self.revision(text)),
                 ("creationTimestamp", Value::String(time)) if !self.written_times.contains(time) => {
@@ -174,6 +181,14 @@ impl Canon {
     fn revision(&self, text: &str) -> String {
         let rank = text.parse::<u64>().ok().and_then(|revision| self.revisions.binary_search(&revision).ok());
         rank.map_or_else(|| text.to_owned(), |rank| format!("<revision {rank}>"))
+    }
+
+    /// An object that the server itself writes to in the background has revisions that mean nothing to a script.
+    fn definition_meta(&mut self, meta: &Map<String, Value>) -> Value {
+        let mut meta = meta.clone();
+        meta.remove("resourceVersion");
+        meta.remove("managedFields");
+        self.object(&meta)
     }
 
     fn text(&mut self, text: &str) -> String {
@@ -238,9 +253,17 @@ const GO: &str = "<what Go says>";
 
 /// Cuts off what names Go's own types and source files: it says nothing that a client could use, and differs between builds.
 fn without_go(text: &str) -> String {
+    if let Some(start) = text.find(UNDECODABLE) {
+        let strict = text.find(STRICT).map(|at| &text[at..]);
+        return format!("{}{}", &text[..start + UNDECODABLE.len()], strict.unwrap_or(GO));
+    }
     // A list of strict decoding errors is the server's own and stays.
-    if text.contains("strict decoding error") {
+    if text.contains(STRICT) {
         return text.to_owned();
+    }
+    // The difference between two pods, in Go's form of them.
+    if let Some(start) = text.find("\n@@ ") {
+        return format!("{}{GO}", &text[..start]);
     }
     for head in ["the object provided is unrecognized (must be of type ", " cannot be handled as a "] {
         if let Some(start) = text.find(head)
@@ -265,8 +288,17 @@ fn without_go(text: &str) -> String {
     text.to_owned()
 }
 
+const STRICT: &str = "strict decoding error";
+
 /// How the message about an object begins that a patch made unreadable; the rest is the object as Go writes it.
 const UNDECODABLE: &str = " \"\" is invalid: patch: Invalid value: ";
+
+/// A number without a fraction is the same with and without a point.
+fn whole(number: &serde_json::Number) -> Value {
+    let as_whole = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0 && float.abs() < 1e15);
+    as_whole
+        .map_or_else(|| Value::Number(number.clone()), |float| json!(format!("{float}").parse::<i64>().unwrap_or(0)))
+}
 
 /// JSON within a text with its keys in order: Go writes them in the order of its types.
 fn sort_json(text: &str) -> String {

@@ -56,7 +56,7 @@ pub(super) fn validate(definition: &Value, before: Option<&Value>) -> Vec<FieldE
     let text = |path: &[&str]| object::text(definition, path);
     let (group, plural) = (text(&["spec", "group"]), text(&["spec", "names", "plural"]));
     let name = object::name(definition);
-    if name != format!("{plural}.{group}") {
+    if before.is_none() && name != format!("{plural}.{group}") {
         let why = "must be spec.names.plural+\".\"+spec.group";
         errors.push(FieldError::invalid("metadata.name", name, why));
     }

@@ -7,7 +7,9 @@ mod event;
 mod label_selector;
 mod namespace;
 mod pod;
+mod pod_spec;
 mod pod_template;
+mod quantity;
 mod service;
 mod shape;
 mod statefulset;
@@ -28,6 +30,9 @@ use super::write::Part;
 /// Brings the object into the kind's shape: reads it as the type, writes it out again, and fills in defaults. The result
 /// names the fields that the type doesn't have.
 pub(crate) fn decode(resource: &Resource, version: &Version, object: &mut Value) -> Answer<Vec<String>> {
+    let selected = object::at(object, &["spec", "selector"]).is_some();
+    prepare_shape(resource, object);
+    check_times(resource, object).map_err(|why| unreadable(resource, version, &why))?;
     let shaped = match resource.rules {
         Rules::Namespace => shape::<api::core::v1::Namespace>(object),
         Rules::Node => shape::<api::core::v1::Node>(object),
@@ -49,14 +54,14 @@ pub(crate) fn decode(resource: &Resource, version: &Version, object: &mut Value)
         Rules::CustomResourceDefinition => shape::<apiextensions::CustomResourceDefinition>(object),
         // A custom resource keeps everything; only its metadata has a shape that the server knows.
         Rules::Custom => {
-            tidy_metadata(object);
-            return Ok(Vec::new());
+            return shape_metadata(object).map_err(|why| unreadable(resource, version, &why));
         }
     };
-    let shaped = shaped.map_err(|why| {
-        let kind = &resource.kind;
-        error::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", version.name))
-    })?;
+    let mut shaped = shaped.map_err(|why| unreadable(resource, version, &why))?;
+    if resource.rules == Rules::StatefulSet && !selected {
+        // The type has it always, but what nobody wrote is not the same as what selects everything.
+        object::child(object::as_map(&mut shaped), "spec").remove("selector");
+    }
     let mut unknown = Vec::new();
     missing(object, &shaped, "", &mut unknown);
     *object = shaped;
@@ -64,9 +69,50 @@ pub(crate) fn decode(resource: &Resource, version: &Version, object: &mut Value)
     Ok(unknown)
 }
 
+/// An object that is not of its type.
+pub(crate) fn unreadable(resource: &Resource, version: &Version, why: &str) -> Box<kube::core::Status> {
+    let kind = &resource.kind;
+    error::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", version.name))
+}
+
+/// A null text in a map of texts is an empty one.
+fn prepare_shape(resource: &Resource, object: &mut Value) {
+    if resource.rules != Rules::ConfigMap {
+        return;
+    }
+    for value in object.get_mut("data").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+        if value.is_null() {
+            *value = json!("");
+        }
+    }
+}
+
+/// A time of microseconds has six digits behind the point, neither more nor less.
+fn check_times(resource: &Resource, object: &Value) -> Result<(), String> {
+    let paths: &[&[&str]] = match resource.rules {
+        Rules::Lease => &[&["spec", "acquireTime"], &["spec", "renewTime"]],
+        Rules::Event => &[&["eventTime"], &["series", "lastObservedTime"]],
+        _ => &[],
+    };
+    for path in paths {
+        let Some(text) = object::at(object, path).and_then(Value::as_str) else { continue };
+        let digits = text.split_once('.').map_or(0, |(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count());
+        if digits != 6 {
+            return Err(format!("parsing time {text:?}"));
+        }
+    }
+    Ok(())
+}
+
 /// Brings the metadata of a custom resource into the shape that all metadata has.
-pub(crate) fn tidy_metadata(object: &mut Value) {
+pub(crate) fn shape_metadata(object: &mut Value) -> Result<Vec<String>, String> {
+    let Some(given) = object.get("metadata").cloned() else { return Ok(Vec::new()) };
+    let shaped = shape::<k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta>(&given)?;
+    let mut unknown = Vec::new();
+    missing(&given, &shaped, "metadata", &mut unknown);
+    object["metadata"] = shaped;
     shape::tidy(Rules::Custom, object::as_map(object));
+    Ok(unknown)
 }
 
 fn shape<K: Serialize + DeserializeOwned>(object: &Value) -> Result<Value, String> {
@@ -106,7 +152,9 @@ fn default(resource: &Resource, object: &mut Value) {
         Rules::Service => service::default(map),
         Rules::Secret => {
             data::fold_string_data(map);
-            object::default(map, "type", json!("Opaque"));
+            if map.get("type").and_then(Value::as_str).unwrap_or("").is_empty() {
+                map.insert("type".to_owned(), json!("Opaque"));
+            }
         }
         Rules::PersistentVolumeClaim => pod_template::default_claim(map),
         Rules::StatefulSet => {
@@ -117,7 +165,10 @@ fn default(resource: &Resource, object: &mut Value) {
         Rules::Node => shape::node(map),
         Rules::Event => event::default(resource, map),
         Rules::Lease => {
-            object::child(map, "spec");
+            let spec = object::child(map, "spec");
+            // Behind a feature gate that is off.
+            spec.remove("strategy");
+            spec.remove("preferredHolder");
         }
         Rules::Deployment | Rules::ReplicaSet => {
             let spec = object::child(map, "spec");
@@ -196,6 +247,10 @@ pub(crate) fn prepare_update(resource: &Resource, version: &Version, part: Part,
     match part {
         Part::Main => {
             keep(object, before, "status");
+            if resource.rules == Rules::Namespace {
+                // Only its own part of a namespace ends it.
+                keep(object, before, "spec");
+            }
             if resource.rules == Rules::CustomResourceDefinition {
                 let since = object::meta(before, "creationTimestamp").cloned().unwrap_or_default();
                 crd::set_status(object, &since);
@@ -305,6 +360,7 @@ pub(crate) fn warnings(resource: &Resource, object: &Value, before: Option<&Valu
     match (resource.rules, before) {
         (Rules::Custom, _) => metadata::finalizer_warnings(object, before),
         (Rules::Pod, None) => pod::warnings(object),
+        (Rules::StatefulSet, _) => statefulset::warnings(object),
         (_, _) => Vec::new(),
     }
 }
@@ -321,11 +377,6 @@ fn validate_lease(lease: &Value) -> Vec<FieldError> {
         errors.push(FieldError::invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"));
     }
     errors.extend(not_negative(lease, &["spec", "leaseTransitions"], "spec.leaseTransitions"));
-    let strategy = object::text(lease, &["spec", "strategy"]);
-    if strategy.is_empty() && !object::text(lease, &["spec", "preferredHolder"]).is_empty() {
-        let why = "may only be specified if `strategy` is defined";
-        errors.push(FieldError::forbidden("spec.preferredHolder", why));
-    }
     errors
 }
 

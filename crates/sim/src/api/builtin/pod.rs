@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::super::error::FieldError;
 use super::super::metadata;
 use super::super::object;
+use super::pod_spec;
 
 const IMMUTABLE_MESSAGE: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
     `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
@@ -34,67 +35,69 @@ pub(super) fn quality_of_service(pod: &Value) -> &'static str {
     }
 }
 
-/// Checks the parts of a pod's spec that matter to workloads.
-pub(super) fn validate_spec(spec: &Value, path: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let containers = object::at(spec, &["containers"]).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    if containers.is_empty() {
-        errors.push(FieldError::required(format!("{path}.containers"), ""));
-    }
-    let mut names: Vec<&str> = Vec::new();
-    for (index, container) in containers.iter().enumerate() {
-        let place = format!("{path}.containers[{index}]");
-        let name = object::text(container, &["name"]);
-        if name.is_empty() {
-            errors.push(FieldError::required(format!("{place}.name"), ""));
-        } else if names.contains(&name) {
-            errors.push(FieldError::duplicate(format!("{place}.name"), json!(name)));
-        }
-        names.push(name);
-        if object::text(container, &["image"]).is_empty() {
-            errors.push(FieldError::required(format!("{place}.image"), ""));
-        }
-    }
-    let policy = object::text(spec, &["restartPolicy"]);
-    if !matches!(policy, "Always" | "OnFailure" | "Never") {
-        let supported = ["Always", "OnFailure", "Never"];
-        errors.push(FieldError::not_supported(format!("{path}.restartPolicy"), json!(policy), &supported));
+pub(super) fn validate(pod: &Value, before: Option<&Value>) -> Vec<FieldError> {
+    let spec = object::at(pod, &["spec"]).unwrap_or(&Value::Null);
+    let mut errors = pod_spec::validate(spec, "spec");
+    if let Some(before) = before {
+        errors.extend(validate_change(spec, object::at(before, &["spec"]).unwrap_or(&Value::Null)));
     }
     errors
 }
 
-pub(super) fn validate(pod: &Value, before: Option<&Value>) -> Vec<FieldError> {
-    let spec = object::at(pod, &["spec"]).unwrap_or(&Value::Null);
-    match before {
-        None => validate_spec(spec, "spec"),
-        Some(before) => {
-            let old = object::at(before, &["spec"]).unwrap_or(&Value::Null);
-            if fixed(spec, old) == *old {
-                validate_spec(spec, "spec")
-            } else {
-                vec![FieldError::forbidden("spec", IMMUTABLE_MESSAGE)]
-            }
-        }
-    }
+fn list<'a>(spec: &'a Value, key: &str) -> &'a [Value] {
+    object::at(spec, &[key]).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The spec with everything that may change set back to what it was.
+/// What of a pod can't change any more.
+fn validate_change(spec: &Value, old: &Value) -> Vec<FieldError> {
+    for key in ["containers", "initContainers"] {
+        if list(spec, key).len() != list(old, key).len() {
+            let why = "pod updates may not add or remove containers";
+            return vec![FieldError::forbidden(format!("spec.{key}"), why)];
+        }
+    }
+    let mut errors = Vec::new();
+    let deadline = "spec.activeDeadlineSeconds";
+    match (object::integer(spec, &["activeDeadlineSeconds"]), object::integer(old, &["activeDeadlineSeconds"])) {
+        (Some(new), Some(old)) if new > old => {
+            errors.push(FieldError::invalid(deadline, new, "must be less than or equal to previous value"));
+        }
+        (None, Some(_)) => {
+            let why = "must not update from a positive integer to nil value";
+            errors.push(FieldError::invalid(deadline, Value::Null, why));
+        }
+        (_, _) => {}
+    }
+    let timeless = |toleration: &Value| {
+        let mut toleration = toleration.clone();
+        object::as_map(&mut toleration).remove("tolerationSeconds");
+        toleration
+    };
+    let now: Vec<Value> = list(spec, "tolerations").iter().map(timeless).collect();
+    if list(old, "tolerations").iter().any(|kept| !now.contains(&timeless(kept))) {
+        let why = "existing toleration can not be modified except its tolerationSeconds";
+        errors.push(FieldError::forbidden("spec.tolerations", why));
+    }
+    if fixed(spec, old) != *old {
+        errors.push(FieldError::forbidden("spec", IMMUTABLE_MESSAGE));
+    }
+    errors
+}
+
+/// The spec with everything that has rules of its own, or none, set back to what it was.
 fn fixed(spec: &Value, old: &Value) -> Value {
     let mut fixed = spec.clone();
     let map = object::as_map(&mut fixed);
-    object::put(map, "activeDeadlineSeconds", old.get("activeDeadlineSeconds"));
-    let tolerations =
-        |spec: &Value| object::at(spec, &["tolerations"]).and_then(Value::as_array).cloned().unwrap_or_default();
-    let now = tolerations(spec);
-    if tolerations(old).iter().all(|kept| now.contains(kept)) {
-        object::put(map, "tolerations", old.get("tolerations"));
+    for key in ["activeDeadlineSeconds", "tolerations"] {
+        object::put(map, key, old.get(key));
     }
-    if object::integer(old, &["terminationGracePeriodSeconds"]).is_some_and(|grace| grace < 0) {
+    if object::integer(old, &["terminationGracePeriodSeconds"]).is_some_and(|grace| grace < 0)
+        && object::integer(spec, &["terminationGracePeriodSeconds"]) == Some(1)
+    {
         object::put(map, "terminationGracePeriodSeconds", old.get("terminationGracePeriodSeconds"));
     }
     for key in ["containers", "initContainers"] {
-        let before = object::at(old, &[key]).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        for (container, before) in super::list_mut(map, key).zip(before) {
+        for (container, before) in super::list_mut(map, key).zip(list(old, key)) {
             object::put(container, "image", before.get("image"));
         }
     }

@@ -35,6 +35,14 @@ fn default_pod_spec(spec: &mut Map<String, Value>) {
     for volume in list_mut(spec, "volumes") {
         default_volume(volume);
     }
+    if spec.get("hostNetwork") == Some(&json!(true)) {
+        for key in ["containers", "initContainers"] {
+            for port in list_mut(spec, key).flat_map(|container| list_mut(container, "ports")) {
+                let number = port.get("containerPort").cloned().unwrap_or_default();
+                default(port, "hostPort", number);
+            }
+        }
+    }
 }
 
 fn default_container(container: &mut Map<String, Value>) {
@@ -52,6 +60,20 @@ fn default_container(container: &mut Map<String, Value>) {
             default(field, "apiVersion", json!("v1"));
         }
     }
+    for moment in ["postStart", "preStop"] {
+        let hook = container.get_mut("lifecycle").and_then(|lifecycle| lifecycle.get_mut(moment));
+        if let Some(get) = hook.and_then(|hook| hook.get_mut("httpGet")).and_then(Value::as_object_mut) {
+            default_get(get);
+        }
+    }
+    if let Some(Value::Object(resources)) = container.get_mut("resources") {
+        // What is limited and not requested is requested up to the limit.
+        let limits = resources.get("limits").and_then(Value::as_object).cloned().unwrap_or_default();
+        if !limits.is_empty() {
+            let requests = child(resources, "requests");
+            limits.into_iter().for_each(|(name, limit)| default(requests, &name, limit));
+        }
+    }
     for key in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let Some(probe) = container.get_mut(key).and_then(Value::as_object_mut) else { continue };
         default(probe, "timeoutSeconds", json!(1));
@@ -59,10 +81,14 @@ fn default_container(container: &mut Map<String, Value>) {
         default(probe, "successThreshold", json!(1));
         default(probe, "failureThreshold", json!(3));
         if let Some(get) = probe.get_mut("httpGet").and_then(Value::as_object_mut) {
-            default(get, "path", json!("/"));
-            default(get, "scheme", json!("HTTP"));
+            default_get(get);
         }
     }
+}
+
+fn default_get(get: &mut Map<String, Value>) {
+    default(get, "path", json!("/"));
+    default(get, "scheme", json!("HTTP"));
 }
 
 /// An image without a fixed tag may be another one tomorrow.
@@ -83,6 +109,20 @@ fn default_volume(volume: &mut Map<String, Value>) {
     for key in ["configMap", "secret", "downwardAPI", "projected"] {
         if let Some(source) = volume.get_mut(key).and_then(Value::as_object_mut) {
             default(source, "defaultMode", mode.clone());
+        }
+    }
+    if let Some(source) = volume.get_mut("downwardAPI").and_then(Value::as_object_mut) {
+        for item in list_mut(source, "items") {
+            if let Some(field) = item.get_mut("fieldRef").and_then(Value::as_object_mut) {
+                default(field, "apiVersion", json!("v1"));
+            }
+        }
+    }
+    if let Some(projected) = volume.get_mut("projected").and_then(Value::as_object_mut) {
+        for source in list_mut(projected, "sources") {
+            if let Some(token) = source.get_mut("serviceAccountToken").and_then(Value::as_object_mut) {
+                default(token, "expirationSeconds", json!(3600));
+            }
         }
     }
     if let Some(path) = volume.get_mut("hostPath").and_then(Value::as_object_mut) {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::object::{self, child};
 use super::super::resource::Rules;
-use super::list_mut;
+use super::{list_mut, quantity};
 
 /// Maps that are left out when they are empty. Other objects without fields are shown: that they are there means something.
 const MAPS: [&str; 13] = [
@@ -51,6 +51,11 @@ pub(super) fn tidy(rules: Rules, object: &mut Map<String, Value>) {
 }
 
 fn tidy_map(map: &mut Map<String, Value>) {
+    for key in ["limits", "requests", "capacity", "allocatable"] {
+        if let Some(resources) = map.get_mut(key).and_then(Value::as_object_mut) {
+            quantity::tidy(resources);
+        }
+    }
     map.retain(|key, value| match value {
         Value::Array(list) => !list.is_empty() || key == "containers",
         Value::Object(inner) => !inner.is_empty() || !MAPS.contains(&key.as_str()),
@@ -114,6 +119,9 @@ pub(super) fn node(node: &mut Map<String, Value>) {
     }
     let status = child(node, "status");
     show_times(status, &["lastHeartbeatTime", "lastTransitionTime"]);
+    if let Some(capacity) = status.get("capacity").cloned() {
+        object::default(status, "allocatable", capacity);
+    }
     object::default(child(child(status, "daemonEndpoints"), "kubeletEndpoint"), "Port", json!(0));
     let info = child(status, "nodeInfo");
     for key in [

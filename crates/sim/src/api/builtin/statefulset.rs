@@ -7,7 +7,7 @@ use super::super::metadata;
 use super::super::object;
 use super::super::selector::Labels;
 use super::label_selector;
-use super::{not_negative, pod_template};
+use super::{not_negative, pod_spec, pod_template};
 
 const MUTABLE: [&str; 7] = [
     "replicas",
@@ -23,7 +23,9 @@ const IMMUTABLE_MESSAGE: &str = "updates to statefulset spec for fields other th
 
 pub(super) fn default(set: &mut Map<String, Value>) {
     let spec = object::child(set, "spec");
-    object::default(spec, "podManagementPolicy", json!("OrderedReady"));
+    if spec.get("podManagementPolicy").and_then(Value::as_str).unwrap_or("").is_empty() {
+        spec.insert("podManagementPolicy".to_owned(), json!("OrderedReady"));
+    }
     object::default(spec, "replicas", json!(1));
     object::default(spec, "revisionHistoryLimit", json!(10));
     object::default(spec, "serviceName", json!(""));
@@ -37,6 +39,10 @@ pub(super) fn default(set: &mut Map<String, Value>) {
         && let Some(rolling) = strategy.get_mut("rollingUpdate").and_then(Value::as_object_mut)
     {
         object::default(rolling, "partition", json!(0));
+    }
+    // Behind a feature gate that is off.
+    if let Some(rolling) = strategy.get_mut("rollingUpdate").and_then(Value::as_object_mut) {
+        rolling.remove("maxUnavailable");
     }
     // A field whose feature gate is off by default is dropped without a word.
     if let Some(rolling) = strategy.get_mut("rollingUpdate").and_then(Value::as_object_mut) {
@@ -58,7 +64,6 @@ pub(super) fn validate(set: &Value, before: Option<&Value>) -> Vec<FieldError> {
     let policy = object::text(set, &["spec", "podManagementPolicy"]);
     match policy {
         "OrderedReady" | "Parallel" => {}
-        "" => errors.push(FieldError::required("spec.podManagementPolicy", "")),
         _ => {
             let why = "must be 'OrderedReady' or 'Parallel'";
             errors.push(FieldError::invalid("spec.podManagementPolicy", policy, why));
@@ -122,8 +127,17 @@ fn validate_selector_and_template(set: &Value) -> Vec<FieldError> {
     let selector = object::at(set, &["spec", "selector"]);
     errors.extend(label_selector::validate(selector, "spec.selector"));
     let labels = object::at(set, &["spec", "template", "metadata", "labels"]);
+    let unreadable = !errors.is_empty();
     match selector.map(Labels::from_object) {
-        None => errors.push(FieldError::required("spec.selector", "")),
+        None => {
+            errors.push(FieldError::required("spec.selector", ""));
+            // What selects nothing does not select the template's pods either.
+            errors.push(mismatch(labels));
+        }
+        Some(_) if unreadable => {
+            let shown = selector.cloned().unwrap_or_default();
+            errors.push(FieldError::invalid("spec.selector", shown, ""));
+        }
         Some(None) => {
             let shown = selector.cloned().unwrap_or_default();
             errors.push(FieldError::invalid("spec.selector", shown, ""));
@@ -133,13 +147,11 @@ fn validate_selector_and_template(set: &Value) -> Vec<FieldError> {
                 let why = "empty selector is invalid for statefulset";
                 errors.push(FieldError::invalid("spec.selector", selector.cloned().unwrap_or_default(), why));
             } else if !parsed.matches(labels) {
-                let shown = labels.cloned().unwrap_or(Value::Null);
-                let why = "`selector` does not match template `labels`";
-                errors.push(FieldError::invalid("spec.template.metadata.labels", shown, why));
+                errors.push(mismatch(labels));
             }
         }
     }
-    if !matches!(selector.map(Labels::from_object), Some(None)) {
+    if !unreadable {
         errors.extend(validate_template(set, labels));
     }
     let spec = |key: &str| object::at(set, &["spec", "template", "spec", key]);
@@ -154,10 +166,24 @@ fn validate_selector_and_template(set: &Value) -> Vec<FieldError> {
     errors
 }
 
+fn mismatch(labels: Option<&Value>) -> FieldError {
+    let shown = labels.cloned().unwrap_or(Value::Null);
+    let why = "`selector` does not match template `labels`";
+    FieldError::invalid("spec.template.metadata.labels", shown, why)
+}
+
+/// What is accepted, but not without a word.
+pub(super) fn warnings(set: &Value) -> Vec<String> {
+    let why =
+        "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended";
+    let negative = object::integer(set, &["spec", "revisionHistoryLimit"]).is_some_and(|limit| limit < 0);
+    if negative { vec![why.to_owned()] } else { Vec::new() }
+}
+
 fn validate_template(set: &Value, labels: Option<&Value>) -> Vec<FieldError> {
     let spec = object::at(set, &["spec", "template", "spec"]).unwrap_or(&Value::Null);
     let mut errors = metadata::labels(labels, "spec.template.labels");
-    errors.extend(super::pod::validate_spec(spec, "spec.template.spec"));
+    errors.extend(pod_spec::validate(spec, "spec.template.spec"));
     // The server looks at them twice, and calls them the same both times.
     errors.extend(metadata::labels(labels, "spec.template.labels"));
     errors
@@ -177,7 +203,9 @@ pub(super) fn validate_status(set: &Value, before: &Value) -> Vec<FieldError> {
         let why = "cannot be greater than status.readyReplicas";
         errors.push(FieldError::invalid(field("availableReplicas"), number(set, "availableReplicas"), why));
     }
-    if number(set, "collisionCount") < number(before, "collisionCount") {
+    let decremented = object::at(before, &["status", "collisionCount"]).is_some()
+        && number(set, "collisionCount") < number(before, "collisionCount");
+    if decremented {
         let why = "cannot be decremented";
         errors.push(FieldError::invalid(field("collisionCount"), number(set, "collisionCount"), why));
     }

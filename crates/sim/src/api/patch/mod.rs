@@ -1,9 +1,11 @@
 //! Patches: a change that is applied to whatever the object is at that moment.
 
+mod operations;
 mod strategic;
 
 use serde_json::Value;
 
+use self::operations::Operations;
 use super::error::{self, Answer};
 use super::resource::{Resource, Rules};
 use super::types::TypeRef;
@@ -18,7 +20,7 @@ const APPLY_PATCH: &str = "application/apply-patch+yaml";
 #[derive(Debug)]
 pub(crate) enum Patch {
     Merge(Value),
-    Json(json_patch::Patch),
+    Json(Operations),
     Strategic(Value),
 }
 
@@ -49,10 +51,11 @@ impl Kind {
     pub(crate) fn read(self, body: &[u8], force: bool) -> Answer<Update> {
         let head = "error decoding patch: ";
         match self {
+            Self::Merge if body.trim_ascii() == b"null" => Err(error::bad_request("Invalid JSON Patch")),
             Self::Merge => Ok(Update::Patch(Patch::Merge(map(body, head)?))),
             Self::Json => {
-                let patch = serde_json::from_slice(body).map_err(|why| error::bad_request(format!("{head}{why}")))?;
-                Ok(Update::Patch(Patch::Json(patch)))
+                let operations = Operations::read(body).map_err(|why| error::bad_request(format!("{head}{why}")))?;
+                Ok(Update::Patch(Patch::Json(operations)))
             }
             Self::Strategic => Ok(Update::Patch(Patch::Strategic(map(body, "")?))),
             Self::Apply => Ok(Update::Apply { config: configuration(body)?, force }),
@@ -67,7 +70,7 @@ impl Patch {
         match self {
             Self::Merge(patch) => json_patch::merge(&mut patched, patch),
             Self::Json(patch) => {
-                json_patch::patch(&mut patched, patch).map_err(|_| error::patch_rejected())?;
+                patch.apply(&mut patched).ok_or_else(error::patch_rejected)?;
             }
             Self::Strategic(patch) => strategic::apply(of, &mut patched, patch)?,
         }

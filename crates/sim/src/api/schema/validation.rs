@@ -85,11 +85,9 @@ fn wrong_type(node: &Node, value: &Value, path: &str) -> FieldError {
 }
 
 fn check_map(node: &Node, map: &Map<String, Value>, before: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
-    for name in &node.required {
-        if !map.contains_key(name) {
-            errors.push(FieldError::required(below(path, name), ""));
-        }
-    }
+    let nullable = |name: &str| node.properties.get(name).is_some_and(|child| child.nullable);
+    let absent = |name: &str| map.get(name).is_none_or(|value| value.is_null() && !nullable(name));
+    let missing: Vec<&String> = node.required.iter().filter(|name| absent(name)).collect();
     let size = map.len() as u64;
     if let Some(least) = node.min_properties
         && size < least
@@ -107,10 +105,15 @@ fn check_map(node: &Node, map: &Map<String, Value>, before: Option<&Value>, path
             Additional::Of(additional) => Some(additional),
             Additional::Any | Additional::Undeclared => None,
         });
+        // A null where something is required is nothing.
+        if missing.contains(&name) {
+            continue;
+        }
         if let Some(known) = known {
             walk(known, child, before.and_then(|before| before.get(name)), &below(path, name), errors);
         }
     }
+    errors.extend(missing.into_iter().map(|name| FieldError::required(below(path, name), "")));
 }
 
 fn check_list(node: &Node, list: &[Value], before: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
@@ -177,7 +180,7 @@ fn check_text(node: &Node, text: &str, path: &str, errors: &mut Vec<FieldError>)
         && !format_fits(format, text)
     {
         let detail = format!("{path} in body must be of type {format}: {text:?}");
-        errors.push(FieldError::invalid(path, text, detail));
+        errors.push(FieldError::new(Fault::TypeInvalid, path, json!(text), detail));
     }
 }
 
@@ -214,10 +217,12 @@ fn check_number(node: &Node, number: f64, value: &Value, path: &str, errors: &mu
     {
         refuse(format!("{path} in body should be a multiple of {step}"));
     }
-    let fits = match node.format.as_deref() {
-        Some("int32") => number >= f64::from(i32::MIN) && number <= f64::from(i32::MAX),
-        Some(_) | None => true,
-    };
+    let bounded = node.maximum.is_some_and(|bound| number > bound) || node.minimum.is_some_and(|bound| number < bound);
+    let fits = bounded
+        || match node.format.as_deref() {
+            Some("int32") => number >= f64::from(i32::MIN) && number <= f64::from(i32::MAX),
+            Some(_) | None => true,
+        };
     if !fits {
         refuse(format!("Checked value must be of type integer with format int32 in {path}"));
     }

@@ -6,7 +6,7 @@ use super::super::kind::Kind::{self, ConfigMap, Lease, QuorumCluster, StatefulSe
 use super::super::step::{Body, Script, Step, create, get, merge, put, script};
 
 pub fn scripts() -> Vec<Script> {
-    vec![broken_bodies(), media_types(), unknown_fields(), duplicate_fields(), wrong_types(), nulls()]
+    vec![broken_bodies(), media_types(), unknown_fields(), wrong_types(), nulls()]
 }
 
 fn text(kind: Kind, text: &str) -> Step {
@@ -80,22 +80,6 @@ fn unknown_fields() -> Script {
     steps.push(create(QuorumCluster, cluster.clone()));
     steps.push(create(QuorumCluster, cluster).query("fieldValidation", "Strict"));
     script("unknown-fields", steps)
-}
-
-fn duplicate_fields() -> Script {
-    let map = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"d","name":"d"},"data":{"a":"1","a":"2"},"data":{"b":"3"}}"#;
-    let cluster = r#"{"apiVersion":"windlass.dev/v1alpha1","kind":"QuorumCluster","metadata":{"name":"d"},"spec":{"version":"1.0.0",
-        "version":"8.5.7","workload":{"statefulSet":"web","container":"c"},"system":{"type":"Pd"}}}"#;
-    let mut steps = Vec::new();
-    for validation in ["Ignore", "Warn", "Strict"] {
-        for (kind, body) in [(ConfigMap, map), (QuorumCluster, cluster)] {
-            steps.push(
-                text(kind, &body.replace("\"d\"", &format!("\"d{}\"", validation.to_lowercase())))
-                    .query("fieldValidation", validation),
-            );
-        }
-    }
-    script("fields-that-come-twice", steps)
 }
 
 fn wrong_types() -> Script {

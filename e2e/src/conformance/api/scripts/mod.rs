@@ -15,11 +15,11 @@ mod workloads;
 use super::step::Script;
 
 /// Whether `managedFields` are compared.
-pub const MANAGED_FIELDS: bool = false;
+pub const MANAGED_FIELDS: bool = true;
 /// Whether strategic merge patches are sent.
-pub const STRATEGIC: bool = false;
+pub const STRATEGIC: bool = true;
 /// Whether server-side apply is used.
-pub const APPLY: bool = false;
+pub const APPLY: bool = true;
 
 /// Each of them.
 pub fn all() -> Vec<Script> {

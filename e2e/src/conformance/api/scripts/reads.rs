@@ -450,7 +450,6 @@ fn unknown_addresses() -> Script {
             Step::new(http::Method::PUT, "/api/v1/namespaces/$(ns)/pods"),
             Step::new(http::Method::PATCH, "/api/v1/namespaces/$(ns)/pods"),
             Step::new(http::Method::PUT, "/apis/windlass.dev/v1alpha1/namespaces/$(ns)/quorumclusters"),
-            Step::new(http::Method::POST, "/apis/windlass.dev/v1alpha1/namespaces/$(ns)/quorumclusters/a"),
             Step::new(http::Method::DELETE, "/api/v1/pods"),
             Step::new(http::Method::POST, "/version"),
         ],
