@@ -56,6 +56,7 @@ pub(super) fn change(store: &mut Store, writer: Writer<'_>, target: &Target, upd
         Update::Replace(scale) => scale.clone(),
         Update::Patch(patch) => patch.apply(&types::of_kind(types::SCALE.0, types::SCALE.1), &before)?,
         Update::Apply { config, force } => managed_fields::apply(&writing, Some(&before), config, *force)?,
+        // Only this function makes it.
         Update::Scale { .. } => return Err(target.not_found()),
     };
     match update {
