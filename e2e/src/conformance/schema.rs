@@ -166,7 +166,7 @@ fn type_of(schemas: &Map<String, Value>, schema: &Value, wanted: &mut BTreeSet<S
                 if named.get("properties").is_none() {
                     return type_of(schemas, named, wanted);
                 }
-                if atomic != "" {
+                if !atomic.is_empty() {
                     bail!("a field that makes {name} atomic, for which the table has no words");
                 }
                 wanted.insert(name.to_owned());

@@ -218,7 +218,7 @@ impl Query {
 impl Query {
     /// Whether the manager's name is one.
     pub(crate) fn check_manager(&self, options: &str) -> Answer<()> {
-        refuse(options, self.manager_errors())
+        refuse(options, &self.manager_errors())
     }
 
     /// What only a patch must fulfil: an apply has a manager, and nothing else is forced.
@@ -233,7 +233,7 @@ impl Query {
             }
         };
         errors.extend(self.manager_errors());
-        refuse("PatchOptions", errors)
+        refuse("PatchOptions", &errors)
     }
 
     fn manager_errors(&self) -> Vec<error::FieldError> {
@@ -250,11 +250,11 @@ impl Query {
     }
 }
 
-fn refuse(options: &str, errors: Vec<error::FieldError>) -> Answer<()> {
+fn refuse(options: &str, errors: &[error::FieldError]) -> Answer<()> {
     if errors.is_empty() {
         return Ok(());
     }
-    Err(error::invalid(error::Named { group: "meta.k8s.io", what: options }, "", &errors))
+    Err(error::invalid(error::Named { group: "meta.k8s.io", what: options }, "", errors))
 }
 
 /// What the server calls the parameters of a request.

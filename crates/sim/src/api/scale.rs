@@ -86,6 +86,7 @@ pub(super) fn change(store: &mut Store, writer: Writer<'_>, target: &Target, upd
             scale
         }
         Update::Apply { config, force } => managed_fields::apply(&writing, Some(&before), config, *force)?,
+        // Only this function makes it.
         Update::Scale { .. } => return Err(target.not_found()),
     };
     let uid = object::meta_text(&scale, "uid");

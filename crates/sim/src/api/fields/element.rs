@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_path_is_shown_as_people_read_it() {
-        let shown: String = [r#"f:ports"#, r#"k:{"port":80,"name":"x"}"#, r#"v:"a""#, "i:3"].map(show).concat();
+        let shown: String = ["f:ports", r#"k:{"port":80,"name":"x"}"#, r#"v:"a""#, "i:3"].map(show).concat();
         assert_eq!(shown, r#".ports[name="x",port=80][="a"][3]"#);
         assert_eq!(order(r#"k:{"port":80}"#, r#"k:{"port":443}"#), Ordering::Less);
     }

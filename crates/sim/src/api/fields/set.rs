@@ -259,8 +259,8 @@ mod tests {
 
     use super::*;
 
-    fn set(value: Value) -> FieldSet {
-        FieldSet::parse(&value).unwrap()
+    fn set(value: &Value) -> FieldSet {
+        FieldSet::parse(value).unwrap()
     }
 
     #[test]
@@ -269,35 +269,35 @@ mod tests {
         one.insert(&["f:a", "f:b"]);
         assert!(!one.has(&["f:a"]) && one.has(&["f:a", "f:b"]));
         one.insert(&["f:a"]);
-        assert_eq!(one, set(json!({"f:a": {".": {}, "f:b": {}}})));
+        assert_eq!(one, set(&json!({"f:a": {".": {}, "f:b": {}}})));
         let mut other = FieldSet::default();
         other.insert(&["f:a"]);
         other.insert(&["f:a", "f:b"]);
         assert_eq!(one, other);
-        one.subtract(&set(json!({"f:a": {"f:b": {}}})));
-        assert_eq!(one, set(json!({"f:a": {}})));
+        one.subtract(&set(&json!({"f:a": {"f:b": {}}})));
+        assert_eq!(one, set(&json!({"f:a": {}})));
     }
 
     #[test]
     fn sets_add_up_and_cancel_out() {
-        let one = set(json!({"f:a": {}, "f:b": {"f:c": {}, "f:d": {}}}));
-        let other = set(json!({"f:a": {"f:x": {}}, "f:b": {".": {}, "f:d": {}}}));
+        let one = set(&json!({"f:a": {}, "f:b": {"f:c": {}, "f:d": {}}}));
+        let other = set(&json!({"f:a": {"f:x": {}}, "f:b": {".": {}, "f:d": {}}}));
         let mut sum = one.clone();
         sum.unite(&other);
-        assert_eq!(sum, set(json!({"f:a": {".": {}, "f:x": {}}, "f:b": {".": {}, "f:c": {}, "f:d": {}}})));
-        assert_eq!(one.intersection(&other), set(json!({"f:b": {"f:d": {}}})));
+        assert_eq!(sum, set(&json!({"f:a": {".": {}, "f:x": {}}, "f:b": {".": {}, "f:c": {}, "f:d": {}}})));
+        assert_eq!(one.intersection(&other), set(&json!({"f:b": {"f:d": {}}})));
         let mut rest = sum.clone();
         rest.subtract(&one);
-        assert_eq!(rest, set(json!({"f:a": {"f:x": {}}, "f:b": {}})));
-        sum.subtract_with_all_below(&set(json!({"f:b": {}})));
-        assert_eq!(sum, set(json!({"f:a": {".": {}, "f:x": {}}})));
+        assert_eq!(rest, set(&json!({"f:a": {"f:x": {}}, "f:b": {}})));
+        sum.subtract_with_all_below(&set(&json!({"f:b": {}})));
+        assert_eq!(sum, set(&json!({"f:a": {".": {}, "f:x": {}}})));
         rest.subtract(&rest.clone());
         assert!(rest.is_empty());
     }
 
     #[test]
     fn paths_come_members_first() {
-        let set = set(json!({"f:b": {}, "f:a": {"f:z": {}, "k:{\"n\":10}": {}, "k:{\"n\":9}": {".": {}, "f:y": {}}}}));
+        let set = set(&json!({"f:b": {}, "f:a": {"f:z": {}, "k:{\"n\":10}": {}, "k:{\"n\":9}": {".": {}, "f:y": {}}}}));
         let shown: Vec<String> = set.paths().iter().map(|path| FieldSet::show(path)).collect();
         assert_eq!(shown, [".b", ".a.z", ".a[n=9]", ".a[n=10]", ".a[n=9].y"]);
     }

@@ -59,12 +59,13 @@ impl Conflicts {
 }
 
 fn shown(id: &Id) -> String {
-    let mut text = json!(id.manager).to_string();
-    if !id.subresource.is_empty() {
-        text += &format!(" with subresource {}", json!(id.subresource));
-    }
+    let manager = json!(id.manager);
+    let part = match id.subresource.as_str() {
+        "" => String::new(),
+        part => format!(" with subresource {}", json!(part)),
+    };
     match id.operation {
-        Operation::Apply => text,
-        Operation::Update => format!("{text} using {}", id.api_version),
+        Operation::Apply => format!("{manager}{part}"),
+        Operation::Update => format!("{manager}{part} using {}", id.api_version),
     }
 }

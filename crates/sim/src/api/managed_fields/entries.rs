@@ -48,14 +48,13 @@ impl Id {
 
     /// The text by which the server sorts managers.
     pub(super) fn sorted_by(&self) -> String {
-        let mut text = format!("{{\"manager\":{},\"operation\":{:?}", json!(self.manager), self.operation.name());
-        if !self.api_version.is_empty() {
-            text += &format!(",\"apiVersion\":{}", json!(self.api_version));
-        }
-        if !self.subresource.is_empty() {
-            text += &format!(",\"subresource\":{}", json!(self.subresource));
-        }
-        text + "}"
+        let field = |name: &str, value: &str| match value {
+            "" => String::new(),
+            value => format!(",{name:?}:{}", json!(value)),
+        };
+        let version = field("apiVersion", &self.api_version);
+        let part = field("subresource", &self.subresource);
+        format!("{{\"manager\":{},\"operation\":{:?}{version}{part}}}", json!(self.manager), self.operation.name())
     }
 }
 

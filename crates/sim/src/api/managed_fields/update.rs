@@ -27,14 +27,8 @@ pub(crate) fn update(writing: &Writing<'_>, before: Option<&Value>, object: &mut
         // Nobody kept account of it so far, and half an account would be wrong.
         return;
     }
-    let nothing;
-    let old = match before {
-        Some(before) => before,
-        None => {
-            nothing = writing.nothing();
-            &nothing
-        }
-    };
+    let nothing = if before.is_none() { writing.nothing() } else { Value::Null };
+    let old = before.unwrap_or(&nothing);
     let Some(Ok(comparison)) = writing.compare(&writing.api_version, old, object) else { return };
     if comparison.is_empty() && untouched {
         object::put(object::meta_mut(object), "managedFields", live);

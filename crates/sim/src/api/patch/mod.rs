@@ -104,15 +104,15 @@ fn not_a_map(value: &Value) -> String {
 /// The configuration of an apply: YAML, of which JSON is a part.
 fn configuration(body: &[u8]) -> Answer<Value> {
     let head = "error decoding YAML: ";
-    let config = match serde_json::from_slice(body) {
-        Ok(config) => config,
-        Err(_) => {
-            let text = std::str::from_utf8(body)
-                .map_err(|_| error::bad_request(format!("{head}error converting YAML to JSON: yaml: invalid UTF-8")))?;
-            let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-            serde_saphyr::from_str_with_options::<Value>(text, options)
-                .map_err(|why| error::bad_request(format!("{head}error converting YAML to JSON: yaml: {why}")))?
-        }
+    let config: Value = if let Ok(config) = serde_json::from_slice(body) {
+        config
+    } else {
+        let undecodable = |why: &dyn std::fmt::Display| {
+            error::bad_request(format!("{head}error converting YAML to JSON: yaml: {why}"))
+        };
+        let text = std::str::from_utf8(body).map_err(|why| undecodable(&why))?;
+        let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+        serde_saphyr::from_str_with_options(text, options).map_err(|why| undecodable(&why))?
     };
     match &config {
         Value::Object(_) => Ok(config),

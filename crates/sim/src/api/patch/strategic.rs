@@ -10,6 +10,7 @@
 use serde_json::{Map, Value};
 
 use super::super::error::{self, Answer};
+use super::super::fields::plain;
 use super::super::types::{Field, PatchRule, Record, Strategy, TypeRef};
 
 const DIRECTIVE: &str = "$patch";
@@ -61,8 +62,8 @@ fn merge_maps(of: Option<&TypeRef>, mut live: Fields, mut patch: Fields) -> Answ
         }
         Some(Value::String(directive)) if directive == "delete" => return Ok(Fields::new()),
         Some(other) => {
-            let shown = super::super::fields::plain(&Value::Object(patch.clone()));
-            let other = super::super::fields::plain(other);
+            let shown = plain(&Value::Object(patch.clone()));
+            let other = plain(other);
             return failed(format!("unknown patch type: {other} in map: {shown}"));
         }
     }
@@ -193,20 +194,14 @@ fn check_order(rule: &PatchRule, patch: &[Value], order: &[Value]) -> Answer<()>
     if items.peek().is_none() {
         return Ok(());
     }
-    let shown = |list: &[Value]| super::super::fields::plain(&Value::Array(list.to_vec()));
+    let shown = |list: &[Value]| plain(&Value::Array(list.to_vec()));
     failed(format!("The order in patch list:\n{}\n doesn't match {ORDER} list:\n{}\n", shown(patch), shown(order)))
 }
 
 /// What tells an item apart: its key, or itself.
 fn identity<'a>(item: &'a Value, key: Option<&str>) -> Answer<&'a Value> {
     let Some(key) = key else { return Ok(item) };
-    match item.get(key) {
-        Some(value) => Ok(value),
-        None => {
-            let shown = super::super::fields::plain(item);
-            failed(format!("map: {shown} does not contain declared merge key: {key}"))
-        }
-    }
+    item.get(key).map_or_else(|| failed(format!("map: {} does not contain declared merge key: {key}", plain(item))), Ok)
 }
 
 fn merge_lists(field: &Field, live: Vec<Value>, patch: Vec<Value>, deletes: bool) -> Answer<Vec<Value>> {
@@ -230,20 +225,20 @@ fn merge_lists(field: &Field, live: Vec<Value>, patch: Vec<Value>, deletes: bool
         return Err(error::patch_rejected());
     }
     if all.any(|kind| kind != first) {
-        let shown = super::super::fields::plain(&Value::Array(vec![live.into(), patch.into()]));
+        let shown = plain(&Value::Array(vec![live.into(), patch.into()]));
         return failed(format!("list element types are not identical: {shown}"));
     }
-    if first == 5 { merge_items(field, live, patch) } else { merge_values(field, live, patch, deletes) }
+    if first == 5 { merge_items(field, live, patch) } else { merge_values(field, live, &patch, deletes) }
 }
 
-fn merge_values(field: &Field, live: Vec<Value>, patch: Vec<Value>, deletes: bool) -> Answer<Vec<Value>> {
+fn merge_values(field: &Field, live: Vec<Value>, patch: &[Value], deletes: bool) -> Answer<Vec<Value>> {
     if deletes {
         return Ok(live.into_iter().filter(|value| !patch.contains(value)).collect());
     }
     let mut merged = live.clone();
     merged.extend(patch.iter().cloned());
     let merged = without_duplicates(merged);
-    arrange(merged, &patch, &live, field.patch.merge_key.as_deref())
+    arrange(merged, patch, &live, field.patch.merge_key.as_deref())
 }
 
 /// The place of a value that was there before is taken by the last one of the list, as the server does it.
@@ -269,11 +264,11 @@ fn merge_items(field: &Field, mut live: Vec<Value>, patch: Vec<Value>) -> Answer
     };
     let list = field.of.get().list.as_ref();
     let element = list.map(|list| &list.element);
-    let mut plain = Vec::new();
+    let mut items = Vec::new();
     let mut replaces = false;
     for item in patch {
         match item.get(DIRECTIVE).and_then(Value::as_str) {
-            None if item.get(DIRECTIVE).is_none() => plain.push(item),
+            None if item.get(DIRECTIVE).is_none() => items.push(item),
             Some("delete") => {
                 let gone = identity(&item, Some(key))?;
                 live.retain(|old| old.get(key) != Some(gone));
@@ -281,13 +276,13 @@ fn merge_items(field: &Field, mut live: Vec<Value>, patch: Vec<Value>) -> Answer
             Some("replace") => replaces = true,
             Some("merge") => return failed("merging lists cannot yet be specified in the patch"),
             None | Some(_) => {
-                let shown = super::super::fields::plain(&item);
-                let directive = item.get(DIRECTIVE).map(super::super::fields::plain).unwrap_or_default();
+                let shown = plain(&item);
+                let directive = item.get(DIRECTIVE).map(plain).unwrap_or_default();
                 return failed(format!("unknown patch type: {directive} in map: {shown}"));
             }
         }
     }
-    let (live, patch) = if replaces { (plain, Vec::new()) } else { (live, plain) };
+    let (live, patch) = if replaces { (items, Vec::new()) } else { (live, items) };
     let mut merged = live.clone();
     for item in &patch {
         let wanted = identity(item, Some(key))?;

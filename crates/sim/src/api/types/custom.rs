@@ -57,9 +57,8 @@ fn record(schema: &Value, open: bool) -> Record {
     let others = match schema.get("additionalProperties") {
         Some(additional @ Value::Object(_)) => Some(of(additional, open).inline()),
         Some(Value::Bool(true)) => Some(Type::deduced()),
-        Some(_) => None,
         None if open || properties.is_none_or(serde_json::Map::is_empty) => Some(Type::deduced()),
-        None => None,
+        Some(_) | None => None,
     };
     let atomic = schema.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic");
     Record { fields, others, atomic }
