@@ -45,7 +45,10 @@ pub fn scenario(seed: u64) -> Scenario {
         }
     }
     let faults = !walk.rng.one_in(3);
-    let undisturbed = !faults && walk.timeline.iter().all(|moment| matches!(moment.action, Action::Patch { .. }));
+    // Another version half way makes another upgrade.
+    let harmless =
+        |moment: &Moment| matches!(&moment.action, Action::Patch { patch, .. } if patch["spec"]["version"].is_null());
+    let undisturbed = !faults && walk.timeline.iter().all(harmless);
     Scenario {
         seed,
         objects,
