@@ -14,11 +14,13 @@ use crate::cluster::{
 /// How many operations a full run compares at least, and CI's part.
 const FULL: usize = 20_000;
 const CI: usize = 2_000;
+/// How many scenarios of StatefulSets CI's part has.
+const CI_SCENARIOS: usize = 120;
 
 /// What is compared.
 #[derive(Args)]
 pub struct Arguments {
-    /// CI's part: fewer random scripts, everything else in full
+    /// CI's part: fewer random scripts, a third of the StatefulSet scenarios
     #[arg(long)]
     ci: bool,
     /// Compare at least so many operations
@@ -88,7 +90,8 @@ async fn compare_sets(arguments: &Arguments, controllers: &Cluster) -> Result<st
         statefulset::deviations(&controllers.kubeconfig()).await?;
         return Ok(statefulset::Report::default());
     }
-    let options = statefulset::Options { only: arguments.only.clone(), ..statefulset::Options::default() };
+    let limit = arguments.ci.then_some(CI_SCENARIOS);
+    let options = statefulset::Options { only: arguments.only.clone(), limit, deviation: None };
     statefulset::run(&controllers.kubeconfig(), &options).await
 }
 

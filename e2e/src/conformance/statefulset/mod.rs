@@ -33,7 +33,7 @@ use scenario::Scenario;
 pub struct Options {
     /// Only scenarios whose name contains this.
     pub only: Option<String>,
-    /// At most so many.
+    /// About so many, spread over the whole matrix.
     pub limit: Option<usize>,
     /// Breaks a rule of the embedded controller: then differences are what is expected.
     pub deviation: Option<Deviation>,
@@ -113,7 +113,10 @@ async fn client(kubeconfig: &Path) -> Result<Client> {
 /// The scenarios that the options ask for.
 fn chosen(options: &Options) -> Vec<Scenario> {
     let wanted = |scenario: &Scenario| options.only.as_ref().is_none_or(|only| scenario.name.contains(only.as_str()));
-    matrix::all().into_iter().filter(wanted).take(options.limit.unwrap_or(usize::MAX)).collect()
+    let all: Vec<Scenario> = matrix::all().into_iter().filter(wanted).collect();
+    // Neighbours in the matrix resemble each other: a part of it is spread over the whole.
+    let stride = all.len() / options.limit.unwrap_or(usize::MAX).clamp(1, all.len().max(1));
+    all.into_iter().step_by(stride.max(1)).collect()
 }
 
 /// The names of all scenarios.
