@@ -94,6 +94,7 @@ pub async fn run(kubeconfig: &Path, options: &Options) -> anyhow::Result<Report>
         }
         return Ok(report);
     }
+    failed = 0;
     let mut seeds = windlass_sim::rng::Rng::new(options.seed);
     while report.operations < options.operations && failed < MOST_FAILED_SCRIPTS {
         if options.deviation.is_some() && !report.differences.is_empty() {
@@ -190,8 +191,16 @@ async fn install(real: &Side, definitions: &[Value]) -> anyhow::Result<()> {
         let body = bytes::Bytes::from(serde_json::to_vec(definition)?);
         let request = Request::post(path).header("content-type", "application/json").body(body)?;
         let answer = real.send(request).await?;
-        anyhow::ensure!(answer.code == 201 || answer.code == 409, "the server refused a definition: {}", answer.body);
         let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+        if answer.code == 409 {
+            let there = real.send(Request::get(format!("{path}/{name}")).body(bytes::Bytes::new())?).await?;
+            let versions = |object: &Value| object.pointer("/spec/versions/0/schema").map(Value::to_string);
+            let same = versions(&there.body).map(|text| text.replace(".0,", ",").replace(".0}", "}"))
+                == versions(definition).map(|text| text.replace(".0,", ",").replace(".0}", "}"));
+            anyhow::ensure!(same, "the server has another {name} already; a new server is needed");
+        } else {
+            anyhow::ensure!(answer.code == 201, "the server refused a definition: {}", answer.body);
+        }
         let (plural, group) = name.split_once('.').unwrap_or((name, ""));
         let version = definition.pointer("/spec/versions/0/name").and_then(Value::as_str).unwrap_or_default();
         let listed = format!("/apis/{group}/{version}/{plural}");

@@ -104,6 +104,13 @@ fn fixed(spec: &Value, old: &Value) -> Value {
     fixed
 }
 
+/// A grace period below nothing is the shortest there is.
+pub(super) fn shorten_negative_grace(pod: &mut Value) {
+    if object::integer(pod, &["spec", "terminationGracePeriodSeconds"]).is_some_and(|grace| grace < 0) {
+        pod["spec"]["terminationGracePeriodSeconds"] = json!(1);
+    }
+}
+
 /// What a writer of the status can't take away.
 pub(super) fn keep_status(pod: &mut Value, before: &Value) {
     let status = object::child(object::as_map(pod), "status");

@@ -30,6 +30,7 @@ pub(super) fn tidy(rules: Rules, object: &mut Map<String, Value>) {
         Rules::ControllerRevision | Rules::CustomResourceDefinition | Rules::Custom => {
             if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
                 tidy_map(meta);
+                meta.retain(|key, value| rules != Rules::Custom || key != "managedFields" || *value != json!([]));
             }
         }
         Rules::Namespace
@@ -57,7 +58,8 @@ fn tidy_map(map: &mut Map<String, Value>) {
         }
     }
     map.retain(|key, value| match value {
-        Value::Array(list) => !list.is_empty() || key == "containers",
+        // No managers at all is what somebody may ask for.
+        Value::Array(list) => !list.is_empty() || key == "containers" || key == "managedFields",
         Value::Object(inner) => !inner.is_empty() || !MAPS.contains(&key.as_str()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     });

@@ -3,6 +3,7 @@
 mod operations;
 mod strategic;
 
+use kube::core::Status;
 use serde_json::Value;
 
 use self::operations::Operations;
@@ -22,6 +23,8 @@ pub(crate) enum Patch {
     Merge(Value),
     Json(Operations),
     Strategic(Value),
+    /// One that can't be read; whether there is something to patch is looked at first.
+    Unreadable(Box<Status>),
 }
 
 /// The kinds of patches that there are.
@@ -49,6 +52,13 @@ impl Kind {
 
     /// Reads a patch of this kind.
     pub(crate) fn read(self, body: &[u8], force: bool) -> Answer<Update> {
+        match (self, self.read_now(body, force)) {
+            (Self::Apply, read) | (_, read @ Ok(_)) => read,
+            (Self::Merge | Self::Json | Self::Strategic, Err(status)) => Ok(Update::Patch(Patch::Unreadable(status))),
+        }
+    }
+
+    fn read_now(self, body: &[u8], force: bool) -> Answer<Update> {
         let head = "error decoding patch: ";
         match self {
             Self::Merge if body.trim_ascii() == b"null" => Err(error::bad_request("Invalid JSON Patch")),
@@ -73,13 +83,17 @@ impl Patch {
                 patch.apply(&mut patched).ok_or_else(error::patch_rejected)?;
             }
             Self::Strategic(patch) => strategic::apply(of, &mut patched, patch)?,
+            Self::Unreadable(status) => return Err(status.clone()),
         }
         Ok(patched)
     }
 }
 
 fn map(body: &[u8], head: &str) -> Answer<Value> {
-    let patch: Value = serde_json::from_slice(body).map_err(|why| error::bad_request(format!("{head}{why}")))?;
+    let patch: Value = serde_json::from_slice(body).map_err(|why| {
+        let why = if why.is_eof() { "unexpected end of JSON input".to_owned() } else { why.to_string() };
+        error::bad_request(format!("{head}{why}"))
+    })?;
     match &patch {
         Value::Object(_) => Ok(patch),
         Value::Null => Ok(Value::Object(serde_json::Map::new())),
