@@ -53,7 +53,7 @@ impl Call<'_> {
     fn patch(&self, target: &Target) -> Answer<Update> {
         let kind = Kind::of(&target.resource, self.content_type)?;
         self.query.check_patch(kind)?;
-        kind.read(self.body, self.query.force == Some(true))
+        kind.read(self.body, self.query.force == Some(true), self.query.unknown_fields)
     }
 
     /// The body as JSON.

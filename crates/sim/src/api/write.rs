@@ -155,6 +155,7 @@ impl Store {
             return Err(error::invalid(resource.kind_named(), &name, &errors));
         }
         warnings.extend(builtin::warnings(&resource, &object, None));
+        self.warned.clone_from(&warnings);
         if asked_revision != 0 && !writer.dry_run {
             return Err(error::unknown(500, "resourceVersion should not be set on objects to be created"));
         }
@@ -303,6 +304,7 @@ impl Store {
             return Err(error::invalid(resource.kind_named(), &target.name, &errors));
         }
         warnings.extend(builtin::warnings(&resource, &object, Some(&before)));
+        self.warned.clone_from(&warnings);
         let object = definition::to_stored(&resource, version, object);
         if writer.dry_run {
             return Ok(Written { object: Arc::new(object), warnings, created: false });
@@ -354,7 +356,7 @@ fn shape(
             let same = |key: &str, expected: &str| object.get(key).and_then(Value::as_str) == Some(expected);
             let kept = same("kind", &target.resource.kind)
                 && same("apiVersion", &target.resource.api_version(&target.version));
-            if !is_map || (!custom && !kept) {
+            if !object.is_object() || !is_map || (!custom && !kept) {
                 return Err(error::undecodable_patch(&text, "the object is of another type"));
             }
             let namespace = object::meta_text(object, "namespace");

@@ -208,11 +208,11 @@ impl Canon {
         if is_time(text) {
             return if self.written_times.contains(text) { text.to_owned() } else { "<time>".to_owned() };
         }
-        let mut text = self.uids_of(text).replace(&self.namespace, "<ns>");
+        let text = sort_json(&without_go(text));
+        let mut text = self.uids_of(&text).replace(&self.namespace, "<ns>");
         for (number, name) in self.generated.iter().enumerate() {
             text = text.replace(name, &format!("<generated {number}>"));
         }
-        text = sort_json(&without_go(&text));
         let lower = text.to_lowercase();
         if lower.contains("resourceversion") || lower.contains("resource version") {
             text = self.revisions_of(&text);

@@ -96,10 +96,13 @@ pub async fn run(kubeconfig: &Path, options: &Options) -> anyhow::Result<Report>
     }
     failed = 0;
     let mut seeds = windlass_sim::rng::Rng::new(options.seed);
-    while report.operations < options.operations && failed < MOST_FAILED_SCRIPTS {
+    let mut batches = 0;
+    // One batch at least, whatever the scripts by hand came to.
+    while (batches == 0 || report.operations < options.operations) && failed < MOST_FAILED_SCRIPTS {
         if options.deviation.is_some() && !report.differences.is_empty() {
             break;
         }
+        batches += 1;
         let batch: Vec<Script> = (0..16).map(|_| random::script(seeds.next() % 1_000_000)).collect();
         stage.play_all(batch, &mut report, &mut failed).await?;
         println!("conformance: {} operations, {} differences", report.operations, report.differences.len());
@@ -151,6 +154,10 @@ impl Stage {
                 differences.iter().for_each(|difference| println!("{difference}"));
             }
             report.differences.extend(differences);
+            if self.deviation.is_some() {
+                // Noticed is noticed.
+                break;
+            }
         }
         Ok(())
     }

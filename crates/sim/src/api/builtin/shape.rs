@@ -51,7 +51,50 @@ pub(super) fn tidy(rules: Rules, object: &mut Map<String, Value>) {
     }
 }
 
+/// Numbers, texts and flags that are left out when they are nothing. Where nothing and unset differ, they are shown.
+const SCALARS: [&str; 29] = [
+    "readyReplicas",
+    "currentReplicas",
+    "updatedReplicas",
+    "currentRevision",
+    "updateRevision",
+    "observedGeneration",
+    "minReadySeconds",
+    "nodeName",
+    "hostNetwork",
+    "hostPID",
+    "hostIPC",
+    "serviceAccountName",
+    "serviceAccount",
+    "hostname",
+    "subdomain",
+    "priorityClassName",
+    "initialDelaySeconds",
+    "workingDir",
+    "stdin",
+    "stdinOnce",
+    "tty",
+    "hostPort",
+    "hostIP",
+    "podIP",
+    "nominatedNodeName",
+    "generateName",
+    "unschedulable",
+    "providerID",
+    "phase",
+];
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::String(text) => text.is_empty(),
+        Value::Bool(flag) => !flag,
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
 fn tidy_map(map: &mut Map<String, Value>) {
+    map.retain(|key, value| !is_nothing(value) || !SCALARS.contains(&key.as_str()));
     for key in ["limits", "requests", "capacity", "allocatable"] {
         if let Some(resources) = map.get_mut(key).and_then(Value::as_object_mut) {
             quantity::tidy(resources);

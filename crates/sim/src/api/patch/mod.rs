@@ -10,7 +10,7 @@ use self::operations::Operations;
 use super::error::{self, Answer};
 use super::resource::{Resource, Rules};
 use super::types::TypeRef;
-use super::write::Update;
+use super::write::{UnknownFields, Update};
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -51,7 +51,10 @@ impl Kind {
     }
 
     /// Reads a patch of this kind.
-    pub(crate) fn read(self, body: &[u8], force: bool) -> Answer<Update> {
+    pub(crate) fn read(self, body: &[u8], force: bool, unknown_fields: UnknownFields) -> Answer<Update> {
+        if self == Self::Merge && unknown_fields == UnknownFields::Ignore {
+            return Ok(Update::Patch(carelessly(body)));
+        }
         match (self, self.read_now(body, force)) {
             (Self::Apply, read) | (_, read @ Ok(_)) => read,
             (Self::Merge | Self::Json | Self::Strategic, Err(status)) => Ok(Update::Patch(Patch::Unreadable(status))),
@@ -86,6 +89,16 @@ impl Patch {
             Self::Unreadable(status) => return Err(status.clone()),
         }
         Ok(patched)
+    }
+}
+
+/// A merge patch of which nothing is checked beforehand.
+fn carelessly(body: &[u8]) -> Patch {
+    match serde_json::from_slice(body) {
+        Ok(patch @ (Value::Object(_) | Value::Array(_))) => Patch::Merge(patch),
+        Ok(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) | Err(_) => {
+            Patch::Unreadable(error::bad_request("Invalid JSON Patch"))
+        }
     }
 }
 
