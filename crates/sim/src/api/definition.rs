@@ -26,7 +26,9 @@ pub(crate) fn view(resource: &Resource, version: &Version, stored: &Arc<Value>) 
     }
     let converted = version.name != resource.stored;
     let outdated = object::revision(stored) < resource.schema_revision;
-    if resource.rules != Rules::Custom || !(converted || outdated) {
+    // A new object is stored without a status, which may have a default.
+    let bare = version.status && stored.get("status").is_none();
+    if resource.rules != Rules::Custom || !(converted || outdated || bare) {
         return Arc::clone(stored);
     }
     let mut object = (**stored).clone();

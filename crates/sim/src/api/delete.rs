@@ -123,7 +123,12 @@ impl Store {
     pub(crate) fn delete(&mut self, writer: Writer<'_>, target: &Target, options: &Options) -> Answer<Deleted> {
         let resource = Arc::clone(&target.resource);
         let key = target.key();
-        let before = self.get(&resource.storage, &key).cloned().ok_or_else(|| target.not_found())?;
+        let stored = self.get(&resource.storage, &key).cloned().ok_or_else(|| target.not_found())?;
+        // What is marked is written as it is seen.
+        let before = match resource.version(&resource.stored) {
+            Some(version) => definition::view(&resource, version, &stored),
+            None => stored,
+        };
         check_preconditions(&resource, &before, options)?;
         let dry_run = writer.dry_run || options.dry_run;
         if resource.rules == Rules::Namespace {

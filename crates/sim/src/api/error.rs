@@ -265,8 +265,9 @@ pub(crate) fn method_not_supported(resource: Named<'_>, verb: &str) -> Box<Statu
 }
 
 /// Nothing that the caller would understand can be said about it.
-pub(crate) fn not_acceptable(message: &str) -> Box<Status> {
-    failure(406, "NotAcceptable", message.to_owned(), None)
+pub(crate) fn not_acceptable(message: &str, custom: bool) -> Box<Status> {
+    let details = (!custom).then(|| details(Named { group: "", what: "" }, ""));
+    failure(406, "NotAcceptable", message.to_owned(), details)
 }
 
 /// There is nothing at this address.

@@ -53,7 +53,7 @@ impl Call<'_> {
     fn patch(&self, target: &Target) -> Answer<Update> {
         let kind = Kind::of(&target.resource, self.content_type)?;
         self.query.check_patch(kind)?;
-        kind.read(self.body, self.query.force == Some(true))
+        kind.read(self.body, self.query.force == Some(true), self.query.unknown_fields)
     }
 
     /// The body as JSON.
@@ -97,8 +97,12 @@ impl Call<'_> {
             return Err(error::unknown(500, "couldn't get version/kind; json parse error: the body is no object"));
         }
         let mut options = Options::parse(&body)?;
-        options.grace = options.grace.or(self.query.grace);
-        options.propagation = options.propagation.or(self.query.propagation);
+        // A body speaks for itself: the query counts only where there is none.
+        if self.body.is_empty() {
+            options.grace = self.query.grace;
+            options.propagation = self.query.propagation;
+            options.dry_run = self.query.dry_run;
+        }
         Ok(options)
     }
 }
@@ -280,7 +284,8 @@ fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subres
 
 fn delete(store: &mut Store, call: &Call<'_>, target: &Target) -> Answer<Reply> {
     let options = call.delete_options()?;
-    let reply = match store.delete(call.writer(), target, &options)? {
+    let writer = Writer { dry_run: options.dry_run, ..call.writer() };
+    let reply = match store.delete(writer, target, &options)? {
         Deleted::Waiting(object) => ok(&*shown(target, &object)),
         Deleted::Gone(object) if target.resource.returns_deleted_object() => ok(&*shown(target, &object)),
         Deleted::Gone(object) => ok(&json!({
@@ -318,7 +323,7 @@ fn delete_collection(store: &mut Store, call: &Call<'_>, target: &Target) -> Ans
             namespace: super::object::meta_text(object, "namespace").to_owned(),
             name: super::object::name(object).to_owned(),
         };
-        store.delete(call.writer(), &one, &options)?;
+        store.delete(Writer { dry_run: options.dry_run, ..call.writer() }, &one, &options)?;
     }
     Ok(ok(&list))
 }
@@ -358,11 +363,13 @@ fn check_accepted(target: &Target, accepts: &str) -> Answer<()> {
         return Ok(());
     }
     let list = MEDIA.join(", ");
-    Err(error::not_acceptable(&if target.resource.rules == Rules::Custom {
+    let custom = target.resource.rules == Rules::Custom;
+    let message = if custom {
         format!("only the following media types are accepted: {list}")
     } else {
         format!("406: Not Acceptable\n\nAvailable representations: {list}")
-    }))
+    };
+    Err(error::not_acceptable(&message, custom))
 }
 
 pub(super) fn json_response(code: StatusCode, body: &impl Serialize) -> Response<Bytes> {

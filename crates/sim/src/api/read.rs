@@ -224,18 +224,17 @@ impl Store {
                 revision = pinned;
             }
         }
-        let mut found = self
-            .list_at(&selection.resource.storage, &selection.namespace, revision, from)
-            .filter(|(_, stored)| selection.selects(stored));
+        let mut found = self.list_at(&selection.resource.storage, &selection.namespace, revision, from);
         let mut items = Vec::new();
         let mut last = None;
-        for (key, stored) in found.by_ref() {
+        for (key, stored) in found.by_ref().filter(|(_, stored)| selection.selects(stored)) {
             items.push(selection.view(stored));
             last = Some(key);
             if limit > 0 && items.len() == limit {
                 break;
             }
         }
+        // Whether what is left would be selected is for the next page to find out.
         let left = found.count();
         // The next page starts right behind the last key: no key can be between it and this one.
         let resume = last

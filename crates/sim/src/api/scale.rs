@@ -97,6 +97,10 @@ pub(super) fn change(store: &mut Store, writer: Writer<'_>, target: &Target, upd
         let named = error::Named { what: &scale, ..target.resource.named() };
         return Err(error::conflict(named, &target.name, &why));
     }
+    if object::integer(&scale, &["spec", "replicas"]) == Some(0) {
+        // To the server's own type, none is nothing.
+        object::child(object::as_map(&mut scale), "spec").remove("replicas");
+    }
     match update {
         Update::Replace(_) | Update::Patch(_) => managed_fields::update(&writing, Some(&before), &mut scale),
         Update::Apply { .. } | Update::Scale { .. } => {}

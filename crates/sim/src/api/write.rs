@@ -123,7 +123,7 @@ impl Store {
         let resource = Arc::clone(&target.resource);
         let version = target.served()?;
         let mut object = object;
-        check_envelope(target, &mut object)?;
+        check_envelope(writer, target, &mut object)?;
         let mut warnings = decode(writer, &resource, version, &mut object)?;
         self.warned.clone_from(&warnings);
         if managed == Managed::Writer {
@@ -155,10 +155,7 @@ impl Store {
             return Err(error::invalid(resource.kind_named(), &name, &errors));
         }
         warnings.extend(builtin::warnings(&resource, &object, None));
-        if let Some(schema) = &version.schema {
-            // What was dropped with the status may have a default.
-            schema.default(&mut object);
-        }
+        self.warned.clone_from(&warnings);
         if asked_revision != 0 && !writer.dry_run {
             return Err(error::unknown(500, "resourceVersion should not be set on objects to be created"));
         }
@@ -228,6 +225,11 @@ impl Store {
             Some(before) => metadata::validate_update(resource, object, before),
             None => metadata::validate(resource, object),
         };
+        if before.is_none() && matches!(resource.rules, Rules::PodDisruptionBudget | Rules::Event) {
+            // The rules of these kinds leave the metadata to the checks that all objects go through afterwards.
+            let errors = builtin::validate(resource, object, None);
+            return if errors.is_empty() { metadata } else { errors };
+        }
         match (&version.schema, resource.rules) {
             (Some(schema), _) => schema.validate(metadata, part, object, before),
             (None, Rules::Custom) => metadata,
@@ -253,7 +255,7 @@ impl Store {
         if let Update::Replace(object) = update {
             // What a request says about itself is checked before anything is looked up.
             let mut object = object.clone();
-            check_envelope(target, &mut object)?;
+            check_envelope(writer, target, &mut object)?;
             check_name(target, &object)?;
         }
         let Some(stored) = self.get(&resource.storage, &key).cloned() else {
@@ -286,7 +288,7 @@ impl Store {
                 object::put(object::meta_mut(&mut object), "managedFields", managed_fields.as_ref());
             }
         }
-        check_preconditions(target, update, &object, &before)?;
+        check_preconditions(writer, target, update, &object, &before)?;
 
         carry_over(&mut object, &before);
         builtin::prepare_update(&resource, version, part, &mut object, &before);
@@ -302,6 +304,7 @@ impl Store {
             return Err(error::invalid(resource.kind_named(), &target.name, &errors));
         }
         warnings.extend(builtin::warnings(&resource, &object, Some(&before)));
+        self.warned.clone_from(&warnings);
         let object = definition::to_stored(&resource, version, object);
         if writer.dry_run {
             return Ok(Written { object: Arc::new(object), warnings, created: false });
@@ -323,7 +326,7 @@ impl Store {
     fn create_on_update(&mut self, writer: Writer<'_>, target: &Target, object: &Value) -> Answer<Written> {
         let uid = object::meta_text(object, "uid");
         if !uid.is_empty() {
-            return Err(wrong_uid(target, uid, ""));
+            return Err(wrong_uid(writer, target, uid, ""));
         }
         let mut object = object.clone();
         object::meta_mut(&mut object).remove("resourceVersion");
@@ -340,7 +343,7 @@ fn shape(
     object: &mut Value,
 ) -> Answer<Vec<String>> {
     let shaped = |object: &mut Value| {
-        check_envelope(target, object)?;
+        check_envelope(writer, target, object)?;
         check_name(target, object)?;
         decode(writer, &target.resource, version, object)
     };
@@ -353,7 +356,7 @@ fn shape(
             let same = |key: &str, expected: &str| object.get(key).and_then(Value::as_str) == Some(expected);
             let kept = same("kind", &target.resource.kind)
                 && same("apiVersion", &target.resource.api_version(&target.version));
-            if !is_map || (!custom && !kept) {
+            if !object.is_object() || !is_map || (!custom && !kept) {
                 return Err(error::undecodable_patch(&text, "the object is of another type"));
             }
             let namespace = object::meta_text(object, "namespace");
@@ -423,13 +426,13 @@ fn check_name(target: &Target, object: &Value) -> Answer<()> {
 }
 
 /// Sets or compares what the URL says: apiVersion, kind and namespace.
-fn check_envelope(target: &Target, object: &mut Value) -> Answer<()> {
+fn check_envelope(writer: Writer<'_>, target: &Target, object: &mut Value) -> Answer<()> {
     let resource = &target.resource;
     let expected = resource.api_version(&target.version);
     if !object.is_object() {
         return Err(error::bad_request("couldn't get version/kind; json parse error: the body is not an object"));
     }
-    check_type(target, object)?;
+    check_type(writer, target, object)?;
     if object.get("metadata").is_some_and(|meta| !meta.is_object() && !meta.is_null()) {
         let version = target.served()?;
         return Err(builtin::unreadable(resource, version, "the metadata is no object"));
@@ -453,7 +456,7 @@ fn check_envelope(target: &Target, object: &mut Value) -> Answer<()> {
 }
 
 /// Compares the type that the object claims to be of.
-fn check_type(target: &Target, object: &Value) -> Answer<()> {
+fn check_type(writer: Writer<'_>, target: &Target, object: &Value) -> Answer<()> {
     let resource = &target.resource;
     let expected = resource.api_version(&target.version);
     let found = object::text(object, &["apiVersion"]);
@@ -463,7 +466,11 @@ fn check_type(target: &Target, object: &Value) -> Answer<()> {
     };
     if resource.rules == Rules::Custom {
         if kind.is_empty() {
-            return Err(unrecognized("Object 'Kind' is missing"));
+            let why = "Object 'Kind' is missing";
+            return Err(match writer.unknown_fields {
+                UnknownFields::Ignore => builtin::unreadable(resource, target.served()?, why),
+                UnknownFields::Warn | UnknownFields::Strict => unrecognized(why),
+            });
         }
         if !found.is_empty() && found != expected {
             return Err(error::bad_request(format!(
@@ -524,12 +531,18 @@ fn decode(writer: Writer<'_>, resource: &Resource, version: &Version, object: &m
     }
 }
 
-fn check_preconditions(target: &Target, update: &Update, object: &Value, before: &Value) -> Answer<()> {
+fn check_preconditions(
+    writer: Writer<'_>,
+    target: &Target,
+    update: &Update,
+    object: &Value,
+    before: &Value,
+) -> Answer<()> {
     let resource = &target.resource;
     let (new, old) = (object::meta_text(object, "uid"), object::meta_text(before, "uid"));
     // Only in an object that replaces another is it a condition; a patch may simply not change it.
     if matches!(update, Update::Replace(_)) && !new.is_empty() && new != old {
-        return Err(wrong_uid(target, new, old));
+        return Err(wrong_uid(writer, target, new, old));
     }
     let asked = object::meta_text(object, "resourceVersion");
     if asked.is_empty() || asked == "0" {
@@ -545,8 +558,10 @@ fn check_preconditions(target: &Target, update: &Update, object: &Value, before:
     if asked == object::revision(before) { Ok(()) } else { Err(error::modified(resource.named(), &target.name)) }
 }
 
-fn wrong_uid(target: &Target, asked: &str, found: &str) -> Box<kube::core::Status> {
+fn wrong_uid(writer: Writer<'_>, target: &Target, asked: &str, found: &str) -> Box<kube::core::Status> {
     let key = target.resource.registry_key(&target.namespace, &target.name);
+    // A dry run does not come as far as the storage.
+    let key = if writer.dry_run { key.trim_start_matches("/registry") } else { &key };
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
          Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"

@@ -4,11 +4,11 @@
 //!   rank of the newest object revision that it covers: other scripts write at the same time.
 //! - A uid becomes its place in the order of first appearance.
 //! - A time that the script itself wrote stays. The time of creation becomes a symbol of its object, and another one if it
-//!   ever changes; the time of deletion becomes its distance from the object's first one. All other times become one symbol.
+//!   ever changes; the time of deletion becomes its distance from the object's first one, unless it is about now. All other times become one symbol.
 //! - A name that the server made up becomes its place in the order of first appearance.
 //! - A continue token is opaque.
 //! - What a message says of Go's types and source files is cut off; JSON within a message has its keys in order; a cause that
-//!   a failure names twice counts once.
+//!   a failure names twice counts once; the entries of `managedFields` are in the order of their managers' names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -128,6 +128,9 @@ impl Canon {
 
     fn object(&mut self, map: &Map<String, Value>) -> Value {
         let mut result = Map::new();
+        // A deletion that is moved into the past is moved to the present, and the present is no matter of rules.
+        let grace = map.get("deletionGracePeriodSeconds").and_then(Value::as_i64);
+        let short = grace.is_none_or(|grace| grace < 5);
         let uid = map.get("uid").and_then(Value::as_str).unwrap_or("");
         // The server writes the status of a definition in the background.
         let definition = map.get("kind").is_some_and(|kind| kind == "CustomResourceDefinition");
@@ -136,6 +139,7 @@ impl Canon {
             let value = match (key.as_str(), value) {
                 ("status", Value::Object(_)) if definition => continue,
                 ("managedFields", Value::Array(_)) if !self.managed_fields => continue,
+                ("managedFields", Value::Array(list)) => self.managers(list),
                 ("causes", Value::Array(list)) => {
                     Value::Array(causes(list).iter().map(|cause| self.value(cause)).collect())
                 }
@@ -146,6 +150,7 @@ impl Canon {
                     let first = self.created.entry(uid.to_owned()).or_insert_with(|| time.clone());
                     json!(if first == time { "<time of creation>" } else { "<another time of creation>" })
                 }
+                ("deletionTimestamp", Value::String(_)) if short => json!("<time of deletion>"),
                 ("deletionTimestamp", Value::String(time)) => match time.parse::<Timestamp>() {
                     Ok(at) => {
                         let first = *self.deleted.entry(uid.to_owned()).or_insert(at);
@@ -158,6 +163,14 @@ impl Canon {
             result.insert(self.text(key), value);
         }
         Value::Object(result)
+    }
+
+    /// The server sorts these by time: in one second by name, in two not. Here the name decides.
+    fn managers(&mut self, list: &[Value]) -> Value {
+        let mut entries: Vec<Value> = list.iter().map(|entry| self.value(entry)).collect();
+        let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
+        entries.sort_by_key(|entry| ["manager", "operation", "subresource", "apiVersion"].map(|key| text(entry, key)));
+        Value::Array(entries)
     }
 
     fn list_meta(&mut self, meta: &Map<String, Value>) -> Value {
@@ -195,11 +208,11 @@ impl Canon {
         if is_time(text) {
             return if self.written_times.contains(text) { text.to_owned() } else { "<time>".to_owned() };
         }
-        let mut text = self.uids_of(text).replace(&self.namespace, "<ns>");
+        let text = sort_json(&without_go(text));
+        let mut text = self.uids_of(&text).replace(&self.namespace, "<ns>");
         for (number, name) in self.generated.iter().enumerate() {
             text = text.replace(name, &format!("<generated {number}>"));
         }
-        text = sort_json(&without_go(&text));
         let lower = text.to_lowercase();
         if lower.contains("resourceversion") || lower.contains("resource version") {
             text = self.revisions_of(&text);
@@ -261,9 +274,10 @@ fn without_go(text: &str) -> String {
     if text.contains(STRICT) {
         return text.to_owned();
     }
-    // The difference between two pods, in Go's form of them.
-    if let Some(start) = text.find("\n@@ ") {
-        return format!("{}{GO}", &text[..start]);
+    // The difference between two pods follows, in Go's form of them.
+    let end = "(allow it to be set to 1 if it was previously negative)";
+    if let Some(start) = text.find(end) {
+        return format!("{}{GO}", &text[..start + end.len()]);
     }
     for head in ["the object provided is unrecognized (must be of type ", " cannot be handled as a "] {
         if let Some(start) = text.find(head)
@@ -276,6 +290,7 @@ fn without_go(text: &str) -> String {
         "error decoding patch: ",
         "couldn't get version/kind; json parse error: ",
         "continue key is not valid: ",
+        "error converting YAML to JSON: ",
         UNDECODABLE,
     ] {
         if let Some(start) = text.find(head) {

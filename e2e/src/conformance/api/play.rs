@@ -75,13 +75,15 @@ fn opened() -> Answer {
     Answer { code: 200, content_type: String::new(), warnings: Vec::new(), retry_after: None, body: json!("a watch") }
 }
 
-/// A read of "any revision" promises nothing about what was just written. A real server answers it from a cache that follows
+/// A read of "any revision", or of one not older than some, promises nothing about what was just written. A real server answers it from a cache that follows
 /// the store; a consistent list makes it catch up first.
 async fn settle(side: &Side, slots: &Slots, step: &Step) -> anyhow::Result<()> {
     let Side::Real(_) = side else { return Ok(()) };
     let parameter = |name: &str| step.query.iter().find(|(key, _)| key == name).map(|(_, value)| slots.fill(value));
     let revision = parameter("resourceVersion").unwrap_or_default();
-    let any = revision == "0" || (step.marker.is_some() && revision.is_empty());
+    let exact = parameter("resourceVersionMatch").is_some_and(|matching| matching == "Exact");
+    let watch = step.marker.is_some();
+    let any = if watch { matches!(revision.as_str(), "" | "0") } else { !revision.is_empty() && !exact };
     if step.method == Method::GET && any {
         let collection = match step.path.rsplit_once('/') {
             Some((above, _))

@@ -33,6 +33,9 @@ pub(crate) fn decode(resource: &Resource, version: &Version, object: &mut Value)
     let selected = object::at(object, &["spec", "selector"]).is_some();
     prepare_shape(resource, object);
     check_times(resource, object).map_err(|why| unreadable(resource, version, &why))?;
+    if matches!(resource.rules, Rules::Pod | Rules::StatefulSet) {
+        quantity::check(object).map_err(|why| unreadable(resource, version, &why))?;
+    }
     let shaped = match resource.rules {
         Rules::Namespace => shape::<api::core::v1::Namespace>(object),
         Rules::Node => shape::<api::core::v1::Node>(object),
@@ -165,10 +168,7 @@ fn default(resource: &Resource, object: &mut Value) {
         Rules::Node => shape::node(map),
         Rules::Event => event::default(resource, map),
         Rules::Lease => {
-            let spec = object::child(map, "spec");
-            // Behind a feature gate that is off.
-            spec.remove("strategy");
-            spec.remove("preferredHolder");
+            object::child(map, "spec");
         }
         Rules::Deployment | Rules::ReplicaSet => {
             let spec = object::child(map, "spec");
@@ -182,8 +182,37 @@ fn default(resource: &Resource, object: &mut Value) {
     shape::tidy(resource.rules, map);
 }
 
+/// Takes out what is behind feature gates that are off.
+fn drop_disabled(resource: &Resource, object: &mut Value) {
+    match resource.rules {
+        Rules::StatefulSet => statefulset::drop_disabled(object),
+        Rules::Lease => {
+            let spec = object::child(object::as_map(object), "spec");
+            spec.remove("strategy");
+            spec.remove("preferredHolder");
+        }
+        Rules::Namespace
+        | Rules::Node
+        | Rules::Pod
+        | Rules::Service
+        | Rules::Endpoints
+        | Rules::ConfigMap
+        | Rules::Secret
+        | Rules::ServiceAccount
+        | Rules::PersistentVolumeClaim
+        | Rules::Event
+        | Rules::ControllerRevision
+        | Rules::Deployment
+        | Rules::ReplicaSet
+        | Rules::PodDisruptionBudget
+        | Rules::CustomResourceDefinition
+        | Rules::Custom => {}
+    }
+}
+
 /// Sets what a new object begins with.
 pub(crate) fn prepare_create(store: &mut Store, resource: &Resource, version: &Version, object: &mut Value) {
+    drop_disabled(resource, object);
     let first_generation = json!(1);
     match resource.rules {
         Rules::Custom => {
@@ -210,6 +239,7 @@ pub(crate) fn prepare_create(store: &mut Store, resource: &Resource, version: &V
             object::set_meta(object, "generation", first_generation);
         }
         Rules::Pod => {
+            pod::shorten_negative_grace(object);
             let class = pod::quality_of_service(object);
             object["status"] = json!({"phase": "Pending", "qosClass": class});
             object::set_meta(object, "generation", first_generation);
@@ -241,6 +271,7 @@ pub(crate) fn prepare_update(resource: &Resource, version: &Version, part: Part,
         prepare_custom_update(version, part, object, before);
         return;
     }
+    drop_disabled(resource, object);
     if !version.status {
         return;
     }

@@ -54,7 +54,9 @@ impl Store {
             return Ok(Arc::new(after));
         }
         if done && object::is_deleting(&before) && object::finalizers(&before).is_empty() {
-            return Ok(self.remove_as(writer.user, &target.resource, &key, after));
+            // The write is never stored: the namespace goes instead.
+            self.remove(writer.user, &target.resource, &key);
+            return Ok(Arc::new(after));
         }
         Ok(self.put(writer.user, &target.resource, &key, after))
     }

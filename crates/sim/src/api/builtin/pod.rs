@@ -58,6 +58,9 @@ fn validate_change(spec: &Value, old: &Value) -> Vec<FieldError> {
     }
     let mut errors = Vec::new();
     let deadline = "spec.activeDeadlineSeconds";
+    if let Some(seconds) = object::integer(spec, &["activeDeadlineSeconds"]).filter(|seconds| *seconds < 0) {
+        errors.push(FieldError::invalid(deadline, seconds, "must be between 0 and 2147483647, inclusive"));
+    }
     match (object::integer(spec, &["activeDeadlineSeconds"]), object::integer(old, &["activeDeadlineSeconds"])) {
         (Some(new), Some(old)) if new > old => {
             errors.push(FieldError::invalid(deadline, new, "must be less than or equal to previous value"));
@@ -102,6 +105,13 @@ fn fixed(spec: &Value, old: &Value) -> Value {
         }
     }
     fixed
+}
+
+/// A grace period below nothing is the shortest there is.
+pub(super) fn shorten_negative_grace(pod: &mut Value) {
+    if object::integer(pod, &["spec", "terminationGracePeriodSeconds"]).is_some_and(|grace| grace < 0) {
+        pod["spec"]["terminationGracePeriodSeconds"] = json!(1);
+    }
 }
 
 /// What a writer of the status can't take away.

@@ -72,6 +72,28 @@ fn nano(number: &str) -> Option<i128> {
     text.parse::<i128>().ok().map(|value| sign * value)
 }
 
+/// Whether everything that must be a quantity is one.
+pub(super) fn check(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Object(map) => {
+            for (key, inner) in map {
+                if matches!(key.as_str(), "limits" | "requests")
+                    && let Some(resources) = inner.as_object()
+                    && resources
+                        .values()
+                        .any(|value| value.as_str().is_some_and(|text| Quantity::parse(text).is_none()))
+                {
+                    return Err("quantities must match the regular expression".to_owned());
+                }
+                check(inner)?;
+            }
+            Ok(())
+        }
+        Value::Array(list) => list.iter().try_for_each(check),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+    }
+}
+
 /// Rewrites the quantities of a map of resources.
 pub(super) fn tidy(resources: &mut Map<String, Value>) {
     for value in resources.values_mut() {

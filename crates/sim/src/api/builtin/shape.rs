@@ -30,6 +30,7 @@ pub(super) fn tidy(rules: Rules, object: &mut Map<String, Value>) {
         Rules::ControllerRevision | Rules::CustomResourceDefinition | Rules::Custom => {
             if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
                 tidy_map(meta);
+                meta.retain(|key, value| rules != Rules::Custom || key != "managedFields" || *value != json!([]));
             }
         }
         Rules::Namespace
@@ -50,14 +51,58 @@ pub(super) fn tidy(rules: Rules, object: &mut Map<String, Value>) {
     }
 }
 
+/// Numbers, texts and flags that are left out when they are nothing. Where nothing and unset differ, they are shown.
+const SCALARS: [&str; 29] = [
+    "readyReplicas",
+    "currentReplicas",
+    "updatedReplicas",
+    "currentRevision",
+    "updateRevision",
+    "observedGeneration",
+    "minReadySeconds",
+    "nodeName",
+    "hostNetwork",
+    "hostPID",
+    "hostIPC",
+    "serviceAccountName",
+    "serviceAccount",
+    "hostname",
+    "subdomain",
+    "priorityClassName",
+    "initialDelaySeconds",
+    "workingDir",
+    "stdin",
+    "stdinOnce",
+    "tty",
+    "hostPort",
+    "hostIP",
+    "podIP",
+    "nominatedNodeName",
+    "generateName",
+    "unschedulable",
+    "providerID",
+    "phase",
+];
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::String(text) => text.is_empty(),
+        Value::Bool(flag) => !flag,
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
 fn tidy_map(map: &mut Map<String, Value>) {
+    map.retain(|key, value| !is_nothing(value) || !SCALARS.contains(&key.as_str()));
     for key in ["limits", "requests", "capacity", "allocatable"] {
         if let Some(resources) = map.get_mut(key).and_then(Value::as_object_mut) {
             quantity::tidy(resources);
         }
     }
     map.retain(|key, value| match value {
-        Value::Array(list) => !list.is_empty() || key == "containers",
+        // No managers at all is what somebody may ask for.
+        Value::Array(list) => !list.is_empty() || key == "containers" || key == "managedFields",
         Value::Object(inner) => !inner.is_empty() || !MAPS.contains(&key.as_str()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     });

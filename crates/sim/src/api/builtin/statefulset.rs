@@ -40,14 +40,6 @@ pub(super) fn default(set: &mut Map<String, Value>) {
     {
         object::default(rolling, "partition", json!(0));
     }
-    // Behind a feature gate that is off.
-    if let Some(rolling) = strategy.get_mut("rollingUpdate").and_then(Value::as_object_mut) {
-        rolling.remove("maxUnavailable");
-    }
-    // A field whose feature gate is off by default is dropped without a word.
-    if let Some(rolling) = strategy.get_mut("rollingUpdate").and_then(Value::as_object_mut) {
-        rolling.remove("maxUnavailable");
-    }
     let retention = object::child(spec, "persistentVolumeClaimRetentionPolicy");
     object::default(retention, "whenDeleted", json!("Retain"));
     object::default(retention, "whenScaled", json!("Retain"));
@@ -56,6 +48,14 @@ pub(super) fn default(set: &mut Map<String, Value>) {
         claim.insert("apiVersion".to_owned(), json!("v1"));
         claim.insert("kind".to_owned(), json!("PersistentVolumeClaim"));
         pod_template::default_claim(claim);
+    }
+}
+
+/// Takes out what is behind a feature gate that is off.
+pub(super) fn drop_disabled(set: &mut Value) {
+    let rolling = set.pointer_mut("/spec/updateStrategy/rollingUpdate").and_then(Value::as_object_mut);
+    if let Some(rolling) = rolling {
+        rolling.remove("maxUnavailable");
     }
 }
 
@@ -238,7 +238,12 @@ mod tests {
         assert_eq!(strategy(&json!({"type": "RollingUpdate", "rollingUpdate": {}})), rolling);
         assert_eq!(strategy(&json!({"type": "RollingUpdate"})), json!({"type": "RollingUpdate"}));
         assert_eq!(strategy(&json!({"type": "OnDelete"})), json!({"type": "OnDelete"}));
-        let several = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}});
-        assert_eq!(strategy(&several), rolling);
+    }
+
+    #[test]
+    fn a_field_whose_feature_gate_is_off_is_dropped() {
+        let mut set = json!({"spec": {"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2, "partition": 1}}}});
+        drop_disabled(&mut set);
+        assert_eq!(set["spec"]["updateStrategy"]["rollingUpdate"], json!({"partition": 1}));
     }
 }

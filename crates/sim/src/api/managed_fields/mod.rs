@@ -82,7 +82,8 @@ impl<'a> Writing<'a> {
             kind,
             api_version: api_version.to_owned(),
             of: types::of_kind(api_version, kind),
-            zeros: Zeros::Implied,
+            // A scale of none shows no replicas.
+            zeros: Zeros::Absent,
             part: Subresource::Scale,
             reset: reset::fields(Rules::Custom, false, Subresource::Scale),
             resource: None,

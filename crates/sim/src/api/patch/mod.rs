@@ -3,13 +3,14 @@
 mod operations;
 mod strategic;
 
+use kube::core::Status;
 use serde_json::Value;
 
 use self::operations::Operations;
 use super::error::{self, Answer};
 use super::resource::{Resource, Rules};
 use super::types::TypeRef;
-use super::write::Update;
+use super::write::{UnknownFields, Update};
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -22,6 +23,8 @@ pub(crate) enum Patch {
     Merge(Value),
     Json(Operations),
     Strategic(Value),
+    /// One that can't be read; whether there is something to patch is looked at first.
+    Unreadable(Box<Status>),
 }
 
 /// The kinds of patches that there are.
@@ -48,7 +51,17 @@ impl Kind {
     }
 
     /// Reads a patch of this kind.
-    pub(crate) fn read(self, body: &[u8], force: bool) -> Answer<Update> {
+    pub(crate) fn read(self, body: &[u8], force: bool, unknown_fields: UnknownFields) -> Answer<Update> {
+        if self == Self::Merge && unknown_fields == UnknownFields::Ignore {
+            return Ok(Update::Patch(carelessly(body)));
+        }
+        match (self, self.read_now(body, force)) {
+            (Self::Apply, read) | (_, read @ Ok(_)) => read,
+            (Self::Merge | Self::Json | Self::Strategic, Err(status)) => Ok(Update::Patch(Patch::Unreadable(status))),
+        }
+    }
+
+    fn read_now(self, body: &[u8], force: bool) -> Answer<Update> {
         let head = "error decoding patch: ";
         match self {
             Self::Merge if body.trim_ascii() == b"null" => Err(error::bad_request("Invalid JSON Patch")),
@@ -73,13 +86,27 @@ impl Patch {
                 patch.apply(&mut patched).ok_or_else(error::patch_rejected)?;
             }
             Self::Strategic(patch) => strategic::apply(of, &mut patched, patch)?,
+            Self::Unreadable(status) => return Err(status.clone()),
         }
         Ok(patched)
     }
 }
 
+/// A merge patch of which nothing is checked beforehand.
+fn carelessly(body: &[u8]) -> Patch {
+    match serde_json::from_slice(body) {
+        Ok(patch @ (Value::Object(_) | Value::Array(_))) => Patch::Merge(patch),
+        Ok(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) | Err(_) => {
+            Patch::Unreadable(error::bad_request("Invalid JSON Patch"))
+        }
+    }
+}
+
 fn map(body: &[u8], head: &str) -> Answer<Value> {
-    let patch: Value = serde_json::from_slice(body).map_err(|why| error::bad_request(format!("{head}{why}")))?;
+    let patch: Value = serde_json::from_slice(body).map_err(|why| {
+        let why = if why.is_eof() { "unexpected end of JSON input".to_owned() } else { why.to_string() };
+        error::bad_request(format!("{head}{why}"))
+    })?;
     match &patch {
         Value::Object(_) => Ok(patch),
         Value::Null => Ok(Value::Object(serde_json::Map::new())),

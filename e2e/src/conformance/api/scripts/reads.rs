@@ -283,7 +283,6 @@ fn numbers_that_are_wrong() -> Script {
             .push(merge(ConfigMap, "a", json!({"metadata": {"labels": {"x": value}}})).query("fieldValidation", value));
     }
     steps.push(create(ConfigMap, ConfigMap.minimal("b")).query("fieldManager", &"m".repeat(129)));
-    steps.push(create(ConfigMap, ConfigMap.minimal("b")).query("fieldManager", "bad\u{7}name"));
     script("parameters-that-are-wrong", steps)
 }
 
