@@ -12,6 +12,7 @@ use super::resource::{Resource, Rules, ScalePaths, Version};
 use super::schema::Schema;
 use super::store::Store;
 use super::types::Type;
+use super::table::CustomColumns;
 use super::write::{Target, Writer};
 
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -166,6 +167,7 @@ fn version_of(version: &Value) -> Version {
         scale,
         merging: schema.as_ref().map_or_else(Type::deduced, |schema| schema.merging.clone()),
         schema,
+        columns: CustomColumns::read(object::at(version, &["additionalPrinterColumns"])),
         selectable: selectable
             .into_iter()
             .flatten()

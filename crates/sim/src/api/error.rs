@@ -265,6 +265,11 @@ pub(crate) fn apply_conflict(message: String, causes: Vec<StatusCause>) -> Box<S
     failure(409, "Conflict", message, Some(details))
 }
 
+/// An answer in the form that was asked for can't be given.
+pub(crate) fn not_acceptable(message: &str) -> Box<Status> {
+    failure(406, "NotAcceptable", message.to_owned(), None)
+}
+
 /// A failure that carries no machine-readable reason.
 pub(crate) fn unknown(code: u16, message: &str) -> Box<Status> {
     failure(code, "", message.to_owned(), None)

@@ -13,6 +13,7 @@ use super::discovery;
 use super::error::{self, Answer};
 use super::eviction;
 use super::managed_fields;
+use super::form::{Form, Subject};
 use super::patch::Kind;
 use super::query::{Query, Route, Subresource};
 use super::read::Selection;
@@ -33,6 +34,7 @@ struct Call<'a> {
     agent: String,
     body: &'a Bytes,
     at: Option<u64>,
+    form: Form,
 }
 
 impl Call<'_> {
@@ -102,7 +104,12 @@ impl Api {
                     Ok(query) => query,
                     Err(status) => return Reply::Done(refusal(&status)),
                 };
+                let form = match Form::negotiate(&header(header::ACCEPT), &query.include_object) {
+                    Ok(form) => form,
+                    Err(status) => return Reply::Done(refusal(&status)),
+                };
                 let call = Call {
+                    form,
                     user,
                     method: request.method(),
                     query,
@@ -131,13 +138,20 @@ impl Api {
         match (call.method.as_str(), target.name.is_empty()) {
             ("GET", _) if call.query.watch => {
                 let selection = Selection::new(target, &call.query)?;
-                Ok(Reply::Watch(watch::open(&self.0, store, call.user, selection, &call.query)?))
+                Ok(Reply::Watch(watch::open(&self.0, store, call.user, selection, &call.query, call.form)?))
             }
             ("GET", true) => {
                 let selection = Selection::new(target, &call.query)?;
-                Ok(ok(&store.list_selected(&selection, &call.query, call.at)?))
+                let list = store.list_selected(&selection, &call.query, call.at)?;
+                match call.form.list(subject(store, target)?, &list)? {
+                    Some(formed) => Ok(ok(&formed)),
+                    None => Ok(ok(&list)),
+                }
             }
-            ("GET", false) => Ok(ok(&*store.read(target, &call.query, call.at)?)),
+            ("GET", false) => {
+                let object = store.read(target, &call.query, call.at)?;
+                Ok(ok(&*call.form.object(subject(store, target)?, object)?))
+            }
             ("POST", true) => {
                 if misplaced {
                     return Err(error::method_not_supported(target.resource.named(), "create"));
@@ -163,6 +177,11 @@ impl Api {
     }
 }
 
+/// What the objects of an answer are.
+fn subject<'a>(store: &Store, target: &'a Target) -> Answer<Subject<'a>> {
+    Ok(Subject { resource: &target.resource, version: target.served()?, now: store.clock.now() })
+}
+
 fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subresource) -> Answer<Reply> {
     let version = target.served()?;
     let is_pod = target.resource.rules == Rules::Pod;
@@ -180,13 +199,16 @@ fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subres
         _ => call.object().map(Update::Replace),
     };
     match (part, call.method.as_str()) {
-        (Subresource::Status, "GET") => Ok(ok(&*store.read(target, &call.query, call.at)?)),
+        (Subresource::Status, "GET") => {
+            let object = store.read(target, &call.query, call.at)?;
+            Ok(ok(&*call.form.object(subject(store, target)?, object)?))
+        }
         (Subresource::Status, "PUT" | "PATCH") => {
             Ok(wrote(target, &store.update(call.writer(), target, Part::Status, &update()?)?))
         }
         (Subresource::Scale, "GET") => {
             let object = store.read(target, &call.query, call.at)?;
-            Ok(ok(&scale::of(target, &object)?))
+            Ok(ok(&*call.form.scale(subject(store, target)?, scale::of(target, &object)?)?))
         }
         (Subresource::Scale, "PUT" | "PATCH") => Ok(ok(&scale::change(store, call.writer(), target, &update()?)?)),
         (Subresource::Eviction, "POST") => {

@@ -63,6 +63,7 @@ fn name_problems(resource: &Resource, name: &str) -> Vec<String> {
         Rules::Node
         | Rules::Pod
         | Rules::Endpoints
+        | Rules::EndpointSlice
         | Rules::ConfigMap
         | Rules::Secret
         | Rules::ServiceAccount

@@ -123,6 +123,8 @@ pub(crate) struct Query {
     pub(crate) propagation: Option<Propagation>,
     pub(crate) field_manager: String,
     pub(crate) force: Option<bool>,
+    /// How much of the object comes with a table's row.
+    pub(crate) include_object: String,
 }
 
 impl Query {
@@ -144,6 +146,7 @@ impl Query {
             propagation: None,
             field_manager: String::new(),
             force: None,
+            include_object: String::new(),
         };
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -171,6 +174,7 @@ impl Query {
             "labelSelector" => self.labels = value,
             "fieldSelector" => self.fields = value,
             "continue" => self.resume = value,
+            "includeObject" => self.include_object = value,
             "resourceVersion" => self.revision = value,
             "propagationPolicy" => self.propagation = Some(Propagation::parse(&value)?),
             "resourceVersionMatch" => {

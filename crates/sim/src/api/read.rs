@@ -61,6 +61,13 @@ pub(crate) struct List {
     pub(crate) items: Vec<Arc<Value>>,
 }
 
+impl List {
+    /// The list's own metadata.
+    pub(crate) fn metadata(&self) -> Value {
+        serde_json::to_value(ListMetadata(self)).unwrap_or_default()
+    }
+}
+
 impl Serialize for List {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use super::error::Named;
 use super::schema::Schema;
 use super::types::{self, TypeRef};
+use super::table::CustomColumns;
 
 /// Whose rules an object follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,7 @@ pub(crate) enum Rules {
     Pod,
     Service,
     Endpoints,
+    EndpointSlice,
     ConfigMap,
     Secret,
     ServiceAccount,
@@ -49,6 +51,8 @@ pub(crate) struct Version {
     pub(crate) merging: TypeRef,
     /// Paths, with their leading dot, that a field selector may name.
     pub(crate) selectable: Vec<String>,
+    /// What a table shows of a custom resource.
+    pub(crate) columns: CustomColumns,
 }
 
 /// One resource.
@@ -108,6 +112,7 @@ impl Resource {
             | Rules::Pod
             | Rules::Service
             | Rules::Endpoints
+            | Rules::EndpointSlice
             | Rules::ConfigMap
             | Rules::Secret
             | Rules::ServiceAccount
@@ -139,6 +144,7 @@ impl Resource {
             Rules::CustomResourceDefinition | Rules::Custom => format!("{}/{}", self.group, self.plural),
             Rules::Namespace
             | Rules::Pod
+            | Rules::EndpointSlice
             | Rules::ConfigMap
             | Rules::Secret
             | Rules::ServiceAccount
@@ -293,6 +299,10 @@ const TABLE: &[Row] = &[
         ..row("v1", "statefulsets", "statefulset", "StatefulSet", Rules::StatefulSet)
     },
     Row { group: "coordination.k8s.io", ..row("v1", "leases", "lease", "Lease", Rules::Lease) },
+    Row {
+        group: "discovery.k8s.io",
+        ..row("v1", "endpointslices", "endpointslice", "EndpointSlice", Rules::EndpointSlice)
+    },
     Row { group: "events.k8s.io", short_names: &["ev"], ..row("v1", "events", "event", "Event", Rules::Event) },
     Row {
         group: "policy",
@@ -349,6 +359,7 @@ fn resource(row: &Row) -> Resource {
             schema: None,
             merging: types::of_kind(&api_version(row.group, row.version), row.kind),
             selectable: Vec::new(),
+            columns: CustomColumns::default(),
         }],
         stored: row.version.to_owned(),
         schema_revision: 0,

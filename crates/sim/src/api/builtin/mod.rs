@@ -28,6 +28,7 @@ pub(crate) fn decode(resource: &Resource, version: &Version, object: &mut Value)
         Rules::Pod => shape::<api::core::v1::Pod>(object),
         Rules::Service => shape::<api::core::v1::Service>(object),
         Rules::Endpoints => shape::<api::core::v1::Endpoints>(object),
+        Rules::EndpointSlice => shape::<api::discovery::v1::EndpointSlice>(object),
         Rules::ConfigMap => shape::<api::core::v1::ConfigMap>(object),
         Rules::Secret => shape::<api::core::v1::Secret>(object),
         Rules::ServiceAccount => shape::<api::core::v1::ServiceAccount>(object),
@@ -102,6 +103,7 @@ fn default(resource: &Resource, object: &mut Value) {
         Rules::Namespace => namespace::default(map),
         Rules::Node
         | Rules::Endpoints
+        | Rules::EndpointSlice
         | Rules::ConfigMap
         | Rules::ServiceAccount
         | Rules::Event
@@ -156,6 +158,7 @@ pub(crate) fn prepare_create(store: &mut Store, resource: &Resource, version: &V
         }
         Rules::Node
         | Rules::Endpoints
+        | Rules::EndpointSlice
         | Rules::ConfigMap
         | Rules::Secret
         | Rules::ServiceAccount
@@ -245,6 +248,7 @@ pub(crate) fn validate(resource: &Resource, object: &Value, before: Option<&Valu
         Rules::Namespace
         | Rules::Node
         | Rules::Endpoints
+        | Rules::EndpointSlice
         | Rules::ServiceAccount
         | Rules::PersistentVolumeClaim
         | Rules::Deployment
