@@ -14,6 +14,7 @@ use super::error::{self, Answer};
 use super::eviction;
 use super::managed_fields;
 use super::form::{Form, Subject};
+use super::openapi;
 use super::patch::Kind;
 use super::query::{Query, Route, Subresource};
 use super::read::Selection;
@@ -86,6 +87,12 @@ impl Api {
             Route::Unknown => Reply::Done(page_not_found()),
             Route::Health => Reply::Done(plain(StatusCode::OK, "ok")),
             Route::Version => Reply::Done(json_response(StatusCode::OK, &discovery::version())),
+            Route::Documents => Reply::Done(openapi::index(&self.lock())),
+            Route::Document(path) => {
+                let known = header(header::IF_NONE_MATCH);
+                let query = request.uri().query().unwrap_or("");
+                Reply::Done(openapi::answer(&self.lock(), &path, query, &known).unwrap_or_else(page_not_found))
+            }
             Route::CoreVersions | Route::Groups | Route::Group(_) | Route::Resources { .. } if reads => {
                 let store = self.lock();
                 Reply::Done(discovery::answer(&store, &route, aggregated).unwrap_or_else(page_not_found))

@@ -12,8 +12,8 @@
 //! outlive their request; they wake through channels, never by polling. Nothing here is random: uids and generated names
 //! come from a counter, and the time from the cluster's clock.
 //!
-//! Not here yet: tables, OpenAPI documents, conversion webhooks, admission plugins (no service account, tolerations or
-//! priority is injected into pods), and access control.
+//! Not here yet: conversion webhooks, admission plugins (no service account, tolerations or priority is injected into pods),
+//! and access control.
 
 mod builtin;
 mod definition;
@@ -29,6 +29,7 @@ mod key;
 mod managed_fields;
 mod metadata;
 mod object;
+mod openapi;
 mod patch;
 mod query;
 mod read;

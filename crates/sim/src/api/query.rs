@@ -36,6 +36,10 @@ pub(crate) enum Route {
         name: String,
         part: Option<Subresource>,
     },
+    /// `/openapi/v3`
+    Documents,
+    /// `/openapi/v3/…`
+    Document(String),
     /// `/version`
     Version,
     /// `/healthz` and its like
@@ -51,6 +55,8 @@ impl Route {
             ["api"] => Self::CoreVersions,
             ["apis"] => Self::Groups,
             ["version"] => Self::Version,
+            ["openapi", "v3"] => Self::Documents,
+            ["openapi", "v3", rest @ ..] => Self::Document(rest.join("/")),
             ["healthz" | "livez" | "readyz", ..] => Self::Health,
             ["apis", group] => Self::Group((*group).to_owned()),
             ["api", version, rest @ ..] => Self::objects("", version, rest),
@@ -260,6 +266,12 @@ fn unknown_match(value: &str) -> Box<kube::core::Status> {
     error::invalid(error::Named { group: "meta.k8s.io", what: "ListOptions" }, "", &[why])
 }
 
+/// One parameter of a query that is not of an object.
+pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(key, _)| *key == name).map(|(_, value)| decode(value)).next()
+}
+
 /// Undoes percent-encoding.
 fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
@@ -290,6 +302,8 @@ mod tests {
             | Route::Groups
             | Route::Group(_)
             | Route::Resources { .. }
+            | Route::Documents
+            | Route::Document(_)
             | Route::Version
             | Route::Health
             | Route::Unknown) => panic!("{other:?}"),

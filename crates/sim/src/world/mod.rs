@@ -7,6 +7,7 @@
 mod calls;
 mod disruption;
 mod drain;
+mod endpoints;
 mod garbage;
 mod intake;
 mod json;
@@ -43,11 +44,13 @@ pub struct Settings {
     pub nodes: usize,
     /// Multiplies every delay of kubelets and processes.
     pub slow: u32,
+    /// Whether EndpointSlices follow the pods; see the controller.
+    pub endpoints: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { nodes: 3, slow: 1 }
+        Self { nodes: 3, slow: 1, endpoints: true }
     }
 }
 

@@ -22,6 +22,7 @@ pub(super) struct Draws {
     pub kubelets: Rng,
     pub network: Rng,
     pub apps: Rng,
+    pub endpoints: Rng,
 }
 
 pub(crate) struct State {
@@ -31,6 +32,8 @@ pub(crate) struct State {
     pub queue: Queue,
     pub(super) draws: Draws,
     pub(super) slow: u32,
+    /// Whether EndpointSlices follow the pods.
+    pub(super) endpoints: bool,
     /// How much of the journal has been taken in.
     pub(super) read: usize,
     pub(super) graph: Graph,
@@ -61,8 +64,10 @@ impl State {
                 kubelets: rng.fork("kubelets"),
                 network: rng.fork("network"),
                 apps: rng.fork("apps"),
+                endpoints: rng.fork("endpoints"),
             },
             slow: settings.slow.max(1),
+            endpoints: settings.endpoints,
             read: 0,
             graph: Graph::default(),
             nodes: BTreeMap::new(),
@@ -117,6 +122,7 @@ impl State {
             Event::Schedule(key) => self.schedule(&key),
             Event::Kubelet(key) => self.sync_pod(&key),
             Event::Budget(key) => self.sync_budget(&key),
+            Event::Endpoints(key) => self.sync_endpoints(&key),
             Event::Namespace(name) => self.sync_namespace(&name),
             Event::Dependent(uid) => self.check_dependent(&uid),
             Event::Owner(uid) => self.check_owner(&uid),

@@ -1,6 +1,7 @@
 //! The rules of the built-in kinds: their shape, their defaults, what they refuse, and what a write does to them.
 
 mod crd;
+mod endpoint_slice;
 mod namespace;
 mod pod;
 mod pod_template;
@@ -100,10 +101,10 @@ fn default(resource: &Resource, object: &mut Value) {
             pod_template::default_template(spec);
         }
         Rules::CustomResourceDefinition => crd::default(map),
+        Rules::EndpointSlice => endpoint_slice::default(map),
         Rules::Namespace => namespace::default(map),
         Rules::Node
         | Rules::Endpoints
-        | Rules::EndpointSlice
         | Rules::ConfigMap
         | Rules::ServiceAccount
         | Rules::Event
@@ -148,6 +149,7 @@ pub(crate) fn prepare_create(store: &mut Store, resource: &Resource, version: &V
         }
         Rules::PersistentVolumeClaim => object["status"] = json!({"phase": "Pending"}),
         Rules::Service => service::prepare_create(store, object),
+        Rules::EndpointSlice => object::set_meta(object, "generation", first_generation),
         Rules::Namespace => namespace::prepare_create(object),
         Rules::CustomResourceDefinition => {
             object::set_meta(object, "generation", first_generation);
@@ -158,7 +160,6 @@ pub(crate) fn prepare_create(store: &mut Store, resource: &Resource, version: &V
         }
         Rules::Node
         | Rules::Endpoints
-        | Rules::EndpointSlice
         | Rules::ConfigMap
         | Rules::Secret
         | Rules::ServiceAccount
@@ -174,12 +175,18 @@ pub(crate) fn prepare_update(resource: &Resource, version: &Version, part: Part,
         prepare_custom_update(version, part, object, before);
         return;
     }
+    if resource.rules == Rules::EndpointSlice {
+        endpoint_slice::prepare_update(object, before);
+    }
     if !version.status {
         return;
     }
     match part {
         Part::Main => {
             keep(object, before, "status");
+            if resource.rules == Rules::Service {
+                service::prepare_update(object, before);
+            }
             if resource.rules == Rules::CustomResourceDefinition {
                 let since = object::meta(before, "creationTimestamp").cloned().unwrap_or_default();
                 crd::set_status(object, &since);
@@ -244,11 +251,11 @@ pub(crate) fn validate(resource: &Resource, object: &Value, before: Option<&Valu
         Rules::ConfigMap | Rules::Secret => validate_immutable(object, before),
         Rules::Event => validate_event(resource, object),
         Rules::Service => service::validate(object, before),
+        Rules::EndpointSlice => endpoint_slice::validate(object, before),
         Rules::ControllerRevision => validate_revision(object, before),
         Rules::Namespace
         | Rules::Node
         | Rules::Endpoints
-        | Rules::EndpointSlice
         | Rules::ServiceAccount
         | Rules::PersistentVolumeClaim
         | Rules::Deployment
