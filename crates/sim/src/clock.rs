@@ -33,6 +33,11 @@ impl Clock {
         self.epoch.saturating_add(self.elapsed()).unwrap_or(Timestamp::MAX)
     }
 
+    /// When the cluster began.
+    pub fn epoch(&self) -> Timestamp {
+        self.epoch
+    }
+
     /// How long the cluster has existed.
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()

@@ -154,7 +154,9 @@ impl<'a> Show<'a> {
         }
         let lines = {
             let journal = self.cluster.journal.entries();
-            let lines: Vec<String> = journal.iter().skip(self.told).filter_map(frame::line).collect();
+            let epoch = self.cluster.clock.epoch();
+            let fresh = journal.iter().skip(self.told);
+            let lines: Vec<String> = fresh.filter_map(|entry| frame::line(entry, epoch)).collect();
             self.told = journal.len();
             lines
         };

@@ -270,6 +270,10 @@ pub(crate) fn not_acceptable(message: &str) -> Box<Status> {
     failure(406, "NotAcceptable", message.to_owned(), None)
 }
 
+pub(crate) fn not_implemented(message: &str) -> Box<Status> {
+    failure(501, "NotImplemented", message.to_owned(), None)
+}
+
 /// A failure that carries no machine-readable reason.
 pub(crate) fn unknown(code: u16, message: &str) -> Box<Status> {
     failure(code, "", message.to_owned(), None)

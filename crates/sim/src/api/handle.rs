@@ -16,6 +16,7 @@ use super::managed_fields;
 use super::form::{Form, Subject};
 use super::openapi;
 use super::patch::Kind;
+use super::protobuf::{self, Unreadable};
 use super::query::{Query, Route, Subresource};
 use super::read::Selection;
 use super::resource::Rules;
@@ -59,6 +60,12 @@ impl Call<'_> {
     /// The body as JSON.
     fn object(&self) -> Answer<Value> {
         let media = self.content_type.split(';').next().unwrap_or("").trim();
+        if media == protobuf::MEDIA {
+            return protobuf::decode(self.body).map_err(|why| match why {
+                Unreadable::Kind => error::unsupported_media_type(&["application/json"]),
+                Unreadable::Bytes => error::bad_request("the body of the request is no object in protobuf"),
+            });
+        }
         if !matches!(media, "" | "application/json") {
             return Err(error::unsupported_media_type(&["application/json"]));
         }
@@ -195,7 +202,7 @@ fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subres
     let offered = match part {
         Subresource::Status => version.status,
         Subresource::Scale => version.scale.is_some(),
-        Subresource::Eviction | Subresource::Binding => is_pod,
+        Subresource::Eviction | Subresource::Binding | Subresource::Process => is_pod,
         Subresource::Finalize => target.resource.rules == Rules::Namespace,
     };
     if !offered {
@@ -234,6 +241,9 @@ fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subres
             let object = call.object()?;
             Ok(ok(&*store.finalize_namespace(call.writer(), target, &object)?))
         }
+        (Subresource::Process, _) => Err(error::not_implemented(
+            "the processes of this cluster are simulated: they keep no logs and nobody can attach to them",
+        )),
         (_, verb) => Err(error::method_not_supported(target.resource.named(), &verb.to_lowercase())),
     }
 }

@@ -31,6 +31,7 @@ mod metadata;
 mod object;
 mod openapi;
 mod patch;
+mod protobuf;
 mod query;
 mod read;
 mod resource;

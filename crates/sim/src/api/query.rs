@@ -14,6 +14,8 @@ pub(crate) enum Subresource {
     Eviction,
     Binding,
     Finalize,
+    /// What only a node could answer: logs, a shell, a port.
+    Process,
 }
 
 /// Where a request goes.
@@ -86,6 +88,7 @@ impl Route {
                 "scale" => (*plural, *name, Some(Subresource::Scale)),
                 "eviction" => (*plural, *name, Some(Subresource::Eviction)),
                 "binding" => (*plural, *name, Some(Subresource::Binding)),
+                "log" | "exec" | "attach" | "portforward" => (*plural, *name, Some(Subresource::Process)),
                 "finalize" => (*plural, *name, Some(Subresource::Finalize)),
                 _ => return Self::Unknown,
             },

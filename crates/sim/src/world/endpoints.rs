@@ -63,7 +63,9 @@ impl State {
             .into_iter()
             .filter(|slice| {
                 let label = |key: &str| slice["metadata"]["labels"][key].as_str();
-                label(SERVICE_NAME) == Some(key.name.as_str()) && label(MANAGED_BY) == Some(MANAGER) && !terminating(slice)
+                label(SERVICE_NAME) == Some(key.name.as_str())
+                    && label(MANAGED_BY) == Some(MANAGER)
+                    && !terminating(slice)
             })
             .collect();
         let labels = labels(&service);
@@ -126,7 +128,10 @@ impl State {
         if !hostname.is_empty() && text(pod, "/spec/subdomain") == name(service) {
             endpoint["hostname"] = json!(hostname);
         }
-        let zone = self.api.get_value("nodes", "", node).map(|node| node["metadata"]["labels"]["topology.kubernetes.io/zone"].clone());
+        let zone = self
+            .api
+            .get_value("nodes", "", node)
+            .map(|node| node["metadata"]["labels"]["topology.kubernetes.io/zone"].clone());
         if let Some(Value::String(zone)) = zone {
             endpoint["zone"] = json!(zone);
         }

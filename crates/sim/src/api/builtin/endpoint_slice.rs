@@ -40,7 +40,8 @@ pub(super) fn validate(slice: &Value, before: Option<&Value>) -> Vec<FieldError>
     for (index, endpoint) in endpoints.iter().enumerate() {
         let addresses = object::at(endpoint, &["addresses"]).and_then(Value::as_array);
         if addresses.is_none_or(Vec::is_empty) {
-            errors.push(FieldError::required(format!("endpoints[{index}].addresses"), "must contain at least 1 address"));
+            errors
+                .push(FieldError::required(format!("endpoints[{index}].addresses"), "must contain at least 1 address"));
         }
     }
     if let Some(before) = before
