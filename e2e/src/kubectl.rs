@@ -113,13 +113,15 @@ impl Session {
 
     async fn ask(&mut self, arguments: &str, input: &str) -> Result<Said> {
         self.checks += 1;
-        let mut child = self.command(arguments).spawn().with_context(|| format!("can't run {}", self.kubectl.display()))?;
+        let mut child =
+            self.command(arguments).spawn().with_context(|| format!("can't run {}", self.kubectl.display()))?;
         if let Some(mut stdin) = child.stdin.take() {
             // A command that reads nothing may be gone already.
             stdin.write_all(input.as_bytes()).await.ok();
         }
         let command = format!("kubectl {arguments}");
-        let output = timeout(PATIENCE, child.wait_with_output()).await.with_context(|| format!("{command} hangs"))??;
+        let output =
+            timeout(PATIENCE, child.wait_with_output()).await.with_context(|| format!("{command} hangs"))??;
         Ok(Said {
             command,
             code: output.status.code(),
@@ -167,38 +169,56 @@ impl Session {
     async fn discovering(&mut self) -> Result<()> {
         self.says("version", &["Server Version: v1.34"]).await?;
         self.says("cluster-info", &["Kubernetes control plane", "is running at"]).await?;
-        self.says("api-versions", &["apps/v1", "discovery.k8s.io/v1", "policy/v1", "windlass.dev/v1alpha1", "v1"]).await?;
+        self.says("api-versions", &["apps/v1", "discovery.k8s.io/v1", "policy/v1", "windlass.dev/v1alpha1", "v1"])
+            .await?;
         let resources = [
-            "SHORTNAMES", "configmaps", "statefulsets", "StatefulSet", "endpointslices", "quorumclusters", "QuorumCluster",
+            "SHORTNAMES",
+            "configmaps",
+            "statefulsets",
+            "StatefulSet",
+            "endpointslices",
+            "quorumclusters",
+            "QuorumCluster",
         ];
         self.says("api-resources", &resources).await?;
-        self.says("api-resources --namespaced=false -o name", &["nodes", "customresourcedefinitions.apiextensions.k8s.io"])
-            .await?;
+        self.says(
+            "api-resources --namespaced=false -o name",
+            &["nodes", "customresourcedefinitions.apiextensions.k8s.io"],
+        )
+        .await?;
         self.says("get --raw /healthz", &["ok"]).await?;
         self.says("get --raw /openapi/v3", &["apis/apps/v1", "apis/windlass.dev/v1alpha1"]).await
     }
 
     async fn reading(&mut self) -> Result<()> {
-        let wide = ["NAME", "READY", "STATUS", "RESTARTS", "AGE", "IP", "NODE", "NOMINATED NODE", "pd-0", "1/1", "Running"];
+        let wide =
+            ["NAME", "READY", "STATUS", "RESTARTS", "AGE", "IP", "NODE", "NOMINATED NODE", "pd-0", "1/1", "Running"];
         self.says("get pods", &["NAME", "READY", "STATUS", "RESTARTS", "AGE", "pd-0", "pd-1", "pd-2", "1/1"]).await?;
         self.says("get pods -o wide", &wide).await?;
         self.says("get pods -A -l app=pd --show-labels", &["NAMESPACE", "LABELS", "tikv", "app=pd"]).await?;
         self.says("get pods -l app=other", &["No resources found in tikv namespace."]).await?;
         self.says("get pods --field-selector metadata.name=pd-1 -o name", &["pod/pd-1"]).await?;
         self.says("get pod pd-0 pd-1", &["pd-0", "pd-1"]).await?;
-        self.says("get sts -o wide", &["NAME", "READY", "AGE", "CONTAINERS", "IMAGES", "pd", "3/3", "pingcap/pd:v8.5.3"])
-            .await?;
+        self.says(
+            "get sts -o wide",
+            &["NAME", "READY", "AGE", "CONTAINERS", "IMAGES", "pd", "3/3", "pingcap/pd:v8.5.3"],
+        )
+        .await?;
         self.says("get controllerrevisions", &["CONTROLLER", "REVISION", "statefulset.apps/pd"]).await?;
         self.says("get nodes -o wide", &["STATUS", "ROLES", "INTERNAL-IP", "node-0", "Ready", "10.0.0.10"]).await?;
         self.says("get ns", &["NAME", "STATUS", "AGE", "default", "kube-system", "tikv", "Active"]).await?;
-        self.says("get svc,endpointslices", &["CLUSTER-IP", "None", "2379/TCP", "ADDRESSTYPE", "IPv4", "endpointslice"])
-            .await?;
+        self.says(
+            "get svc,endpointslices",
+            &["CLUSTER-IP", "None", "2379/TCP", "ADDRESSTYPE", "IPv4", "endpointslice"],
+        )
+        .await?;
         self.says("get leases -A", &["HOLDER", "windlass"]).await?;
         self.says("get crd", &["NAME", "CREATED AT", "quorumclusters.windlass.dev"]).await?;
         self.says("get events", &["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE", "quorumcluster/pd"]).await?;
         self.says("events --for quorumcluster/pd", &["LAST SEEN", "REASON"]).await?;
         self.says("get all", &["pod/pd-0", "service/pd", "statefulset.apps/pd"]).await?;
-        self.says("get quorumclusters", &["SYSTEM", "VERSION", "TARGET", "READY", "REASON", "pd", "8.5.3", "True"]).await?;
+        self.says("get quorumclusters", &["SYSTEM", "VERSION", "TARGET", "READY", "REASON", "pd", "8.5.3", "True"])
+            .await?;
         self.says("get quorumclusters -o wide -A", &["NAMESPACE", "WAITS FOR"]).await?;
         self.says("get sts pd --subresource=scale", &["DESIRED", "AVAILABLE", "pd"]).await?;
         self.says("get pods --sort-by=.metadata.name -o custom-columns=N:.metadata.name", &["N", "pd-0"]).await?;
@@ -212,16 +232,19 @@ impl Session {
     async fn describing(&mut self) -> Result<()> {
         let pod = ["Name:", "pd-0", "Controlled By:", "StatefulSet/pd", "Conditions:", "QoS Class:", "Events:"];
         self.says("describe pod pd-0", &pod).await?;
-        self.says("describe sts pd", &["Replicas:", "3 desired | 3 total", "Pods Status:", "3 Running / 0 Waiting"]).await?;
+        self.says("describe sts pd", &["Replicas:", "3 desired | 3 total", "Pods Status:", "3 Running / 0 Waiting"])
+            .await?;
         self.says("describe node node-0", &["Conditions:", "Non-terminated Pods:", "Allocated resources:"]).await?;
         self.says("describe svc pd", &["Selector:", "app=pd", "Endpoints:", ":2379"]).await?;
         self.says("describe endpointslices", &["AddressType:", "Conditions:", "Ready:"]).await?;
         self.says("describe ns tikv", &["Status:", "Active"]).await?;
-        self.says("describe quorumcluster pd", &["API Version:", "windlass.dev/v1alpha1", "Current Version:", "8.5.3"]).await
+        self.says("describe quorumcluster pd", &["API Version:", "windlass.dev/v1alpha1", "Current Version:", "8.5.3"])
+            .await
     }
 
     async fn explaining(&mut self) -> Result<()> {
-        self.says("explain pod.spec.containers", &["KIND:       Pod", "FIELD: containers <[]Container>", "image"]).await?;
+        self.says("explain pod.spec.containers", &["KIND:       Pod", "FIELD: containers <[]Container>", "image"])
+            .await?;
         let set = ["GROUP:      apps", "KIND:       StatefulSet", "volumeClaimTemplates", "partition"];
         self.says("explain sts --recursive", &set).await?;
         self.says("explain sts.spec.replicas", &["FIELD: replicas <integer>"]).await?;
@@ -258,7 +281,8 @@ impl Session {
         self.says("get quorumcluster -n default -L tier", &["TIER", "db"]).await?;
         self.says("annotate quorumcluster other -n default note=x", &["annotated"]).await?;
         self.says("label quorumcluster other -n default tier-", &["unlabeled"]).await?;
-        self.says("wait quorumcluster other -n default --for=jsonpath={.spec.version}=8.5.2", &["condition met"]).await?;
+        self.says("wait quorumcluster other -n default --for=jsonpath={.spec.version}=8.5.2", &["condition met"])
+            .await?;
         self.says("wait quorumcluster pd --for=condition=Ready", &["condition met"]).await?;
         let other = self.ask("get quorumcluster other -n default -o json", "").await?;
         self.given("replace -f -", &other.out.replace("8.5.2", "8.5.3"), &["replaced"]).await?;
@@ -280,8 +304,12 @@ impl Session {
         self.given("apply -f -", map, &["configmap/d created"]).await?;
         self.given("apply -f -", &map.replace("one", "two"), &["configmap/d configured"]).await?;
         self.prints("get cm d -n scratch -o jsonpath={.data.a}", "two").await?;
-        self.given("apply --server-side --field-manager=e2e --force-conflicts -f -", &map.replace("one", "three"), &["serverside-applied"])
-            .await?;
+        self.given(
+            "apply --server-side --field-manager=e2e --force-conflicts -f -",
+            &map.replace("one", "three"),
+            &["serverside-applied"],
+        )
+        .await?;
         self.says("patch cm d -n scratch -p {\"data\":{\"b\":\"x\"}}", &["configmap/d patched"]).await?;
         self.says("delete cm d -n scratch", &["configmap \"d\" deleted"]).await?;
         self.says("delete cm --all -n scratch", &["configmap \"c\" deleted"]).await?;
@@ -294,7 +322,8 @@ impl Session {
                    serviceName: web, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, \
                    spec: {containers: [{name: web, image: web:1}]}}}}";
         self.given("apply -f -", set, &["statefulset.apps/web created"]).await?;
-        self.says("rollout status -n default sts/web --timeout=90s", &["partitioned roll out complete", "2 new pods"]).await?;
+        self.says("rollout status -n default sts/web --timeout=90s", &["partitioned roll out complete", "2 new pods"])
+            .await?;
         self.given("diff -f -", set, &[]).await?;
         self.given("apply -f -", &set.replace("web:1", "web:2"), &["statefulset.apps/web configured"]).await?;
         self.says("rollout status -n default sts/web --timeout=90s", &["roll"]).await?;
@@ -302,7 +331,8 @@ impl Session {
         self.says("rollout history -n default sts/web", &["REVISION", "1", "2"]).await?;
         self.says("scale -n default sts/web --replicas=1", &["statefulset.apps/web scaled"]).await?;
         self.says("wait -n default pod/web-1 --for=delete --timeout=90s", &[]).await?;
-        self.says("wait -n default sts/web --for=jsonpath={.status.replicas}=1 --timeout=90s", &["condition met"]).await?;
+        self.says("wait -n default sts/web --for=jsonpath={.status.replicas}=1 --timeout=90s", &["condition met"])
+            .await?;
         self.says("set image -n default sts/web web=web:3", &["image updated"]).await?;
         self.says("rollout status -n default sts/web --timeout=90s", &["roll"]).await?;
         self.says("rollout restart -n default sts/web", &["restarted"]).await?;
@@ -319,15 +349,18 @@ impl Session {
         self.says("get svc -n default front", &["ClusterIP", "10.96.", "<none>", "80/TCP"]).await?;
         self.says("create service nodeport -n default door --tcp=80", &["service/door created"]).await?;
         self.says("get svc -n default door", &["NodePort", "80:3"]).await?;
-        let wrong = "{apiVersion: v1, kind: Service, metadata: {name: x, namespace: default}, spec: {selector: {a: b}}}";
+        let wrong =
+            "{apiVersion: v1, kind: Service, metadata: {name: x, namespace: default}, spec: {selector: {a: b}}}";
         self.refuses("create -f -", wrong, &["The Service \"x\" is invalid: spec.ports: Required value"]).await?;
         self.says("delete svc -n default front door", &["\"front\" deleted", "\"door\" deleted"]).await
     }
 
     /// A drain asks every budget; the embedded kubelet lets the pods go.
     async fn nodes(&mut self) -> Result<()> {
-        self.says("create pdb pd --selector=app=pd --max-unavailable=1", &["poddisruptionbudget.policy/pd created"]).await?;
-        self.says("wait pdb/pd --for=jsonpath={.status.disruptionsAllowed}=1 --timeout=60s", &["condition met"]).await?;
+        self.says("create pdb pd --selector=app=pd --max-unavailable=1", &["poddisruptionbudget.policy/pd created"])
+            .await?;
+        self.says("wait pdb/pd --for=jsonpath={.status.disruptionsAllowed}=1 --timeout=60s", &["condition met"])
+            .await?;
         self.says("get pdb", &["MIN AVAILABLE", "MAX UNAVAILABLE", "ALLOWED DISRUPTIONS", "N/A"]).await?;
         let node = self.ask("get pod pd-2 -o jsonpath={.spec.nodeName}", "").await?.out;
         self.says(&format!("cordon {node}"), &["cordoned"]).await?;

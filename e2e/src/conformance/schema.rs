@@ -30,7 +30,8 @@ pub async fn check(client: &Client) -> Result<Vec<Difference>> {
 pub async fn regenerate(client: &Client) -> Result<String> {
     let kinds = built_in_kinds();
     let mut schemas = Map::new();
-    let groups: BTreeSet<(&str, &str)> = kinds.iter().map(|kind| (kind.group.as_str(), kind.version.as_str())).collect();
+    let groups: BTreeSet<(&str, &str)> =
+        kinds.iter().map(|kind| (kind.group.as_str(), kind.version.as_str())).collect();
     for (group, version) in groups {
         let place = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
         let request = http::Request::get(format!("/openapi/v3/{place}")).body(Vec::new())?;
@@ -110,9 +111,10 @@ fn render(schemas: &Map<String, Value>, kinds: &[[&str; 3]]) -> Result<String> {
 fn is_kind(schema: &Value, group: &str, version: &str, kind: &str) -> bool {
     let kinds = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
     // Options and the like belong to every group; a kind of its own names one.
-    kinds.filter(|kinds| kinds.len() == 1).and_then(|kinds| kinds.first()).is_some_and(|found| {
-        found["group"] == group && found["version"] == version && found["kind"] == kind
-    })
+    kinds
+        .filter(|kinds| kinds.len() == 1)
+        .and_then(|kinds| kinds.first())
+        .is_some_and(|found| found["group"] == group && found["version"] == version && found["kind"] == kind)
 }
 
 /// Names are long and nearly all begin alike.
@@ -121,8 +123,7 @@ fn short(name: &str) -> &str {
 }
 
 fn fields(schemas: &Map<String, Value>, schema: &Value, wanted: &mut BTreeSet<String>) -> Result<String> {
-    let required: Vec<&str> =
-        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut text = String::new();
     for (name, field) in schema["properties"].as_object().context("a named type without fields")? {
         write!(text, "  {name} {}", type_of(schemas, field, wanted).with_context(|| name.clone())?)?;

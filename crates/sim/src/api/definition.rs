@@ -11,8 +11,8 @@ use super::object;
 use super::resource::{Resource, Rules, ScalePaths, Version};
 use super::schema::Schema;
 use super::store::Store;
-use super::types::Type;
 use super::table::CustomColumns;
+use super::types::Type;
 use super::write::{Target, Writer};
 
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";

@@ -145,8 +145,7 @@ fn take_one(store: &mut Store, writer: Writer<'_>, target: &Target, budget: &Arc
     if let Some(resource) = store.resource(BUDGETS).cloned() {
         // The server does this as a client of its own.
         if let Some(version) = resource.version(&resource.stored) {
-            let writing =
-                Writing::new(&resource, version, Subresource::Status, "kube-apiserver", store.clock.now());
+            let writing = Writing::new(&resource, version, Subresource::Status, "kube-apiserver", store.clock.now());
             managed_fields::update(&writing, Some(budget), &mut changed);
         }
         store.put(writer.user, &resource, &Key::new(&target.namespace, &name), changed);

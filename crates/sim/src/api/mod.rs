@@ -26,6 +26,7 @@ mod fields;
 mod form;
 mod handle;
 mod key;
+mod list_options;
 mod managed_fields;
 mod metadata;
 mod object;

@@ -106,11 +106,12 @@ impl Route {
 }
 
 /// Which revision a read accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Match {
     Unset,
     NotOlderThan,
     Exact,
+    Unknown(String),
 }
 
 /// The query's parameters.
@@ -191,7 +192,7 @@ impl Query {
                     "" => Match::Unset,
                     "NotOlderThan" => Match::NotOlderThan,
                     "Exact" => Match::Exact,
-                    _ => return Err(unknown_match(&value)),
+                    _ => Match::Unknown(value),
                 }
             }
             "dryRun" => {
@@ -262,11 +263,6 @@ fn refuse(options: &str, errors: Vec<error::FieldError>) -> Answer<()> {
         return Ok(());
     }
     Err(error::invalid(error::Named { group: "meta.k8s.io", what: options }, "", &errors))
-}
-
-fn unknown_match(value: &str) -> Box<kube::core::Status> {
-    let why = error::FieldError::not_supported("resourceVersionMatch", value.into(), &["Exact", "NotOlderThan", ""]);
-    error::invalid(error::Named { group: "meta.k8s.io", what: "ListOptions" }, "", &[why])
 }
 
 /// One parameter of a query that is not of an object.

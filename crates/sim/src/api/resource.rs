@@ -4,8 +4,8 @@ use std::sync::{Arc, LazyLock};
 
 use super::error::Named;
 use super::schema::Schema;
-use super::types::{self, TypeRef};
 use super::table::CustomColumns;
+use super::types::{self, TypeRef};
 
 /// Whose rules an object follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

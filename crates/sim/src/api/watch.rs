@@ -13,8 +13,9 @@ use tokio::time::Instant;
 
 use super::error::{self, Answer};
 use super::form::{Form, Subject};
+use super::list_options;
 use super::object;
-use super::query::{Match, Query};
+use super::query::Query;
 use super::read::{Selection, parse_revision};
 use super::store::{Logged, Store};
 use crate::clock::Clock;
@@ -75,7 +76,7 @@ impl Watcher {
 }
 
 fn bookmark(watcher: &mut Watcher, revision: u64, ends_initial_events: bool) -> Bytes {
-    let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+    let mut metadata = json!({"resourceVersion": revision.to_string()});
     if ends_initial_events {
         metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
     }
@@ -120,16 +121,12 @@ struct Beginning {
 
 fn begin(store: &Store, watcher: &mut Watcher, query: &Query) -> Answer<Result<Beginning, Bytes>> {
     let asked = parse_revision(&query.revision)?;
-    if let Some(why) = initial_events_fault(query) {
-        return Err(error::invalid(error::Named { group: "meta.k8s.io", what: "ListOptions" }, "", &[why]));
-    }
+    list_options::check(query)?;
     let now = store.revision();
-    let initial = match query.initial_events {
-        Some(wanted) => wanted,
-        None => asked.unwrap_or(0) == 0,
-    };
-    if query.initial_events == Some(true) && asked.is_some_and(|asked| asked > now) {
-        return Err(error::too_large_revision(asked.unwrap_or(0), now));
+    let initial = list_options::begins_with_everything(query);
+    if initial && asked.is_some_and(|asked| asked > now) {
+        let status = error::too_large_revision(asked.unwrap_or(0), now);
+        return Ok(Err(line("ERROR", &error::to_value(&status))));
     }
     if initial {
         let selection = &watcher.selection;
@@ -137,7 +134,7 @@ fn begin(store: &Store, watcher: &mut Watcher, query: &Query) -> Answer<Result<B
         let selected = found.filter(|(_, stored)| selection.selects(stored));
         let shown: Vec<Arc<Value>> = selected.map(|(_, stored)| selection.view(stored)).collect();
         let mut lines: Vec<Bytes> = shown.into_iter().map(|object| watcher.line("ADDED", object)).collect();
-        if query.initial_events == Some(true) && query.bookmarks {
+        if query.bookmarks {
             lines.push(bookmark(watcher, now, true));
         }
         return Ok(Ok(Beginning { lines, seen: now }));
@@ -148,25 +145,6 @@ fn begin(store: &Store, watcher: &mut Watcher, query: &Query) -> Answer<Result<B
         return Ok(Err(line("ERROR", &error::to_value(&error::expired(message, None)))));
     }
     Ok(Ok(Beginning { lines: Vec::new(), seen: from }))
-}
-
-fn initial_events_fault(query: &Query) -> Option<error::FieldError> {
-    match query.initial_events {
-        None => match query.revision_match {
-            Match::Unset => None,
-            Match::NotOlderThan | Match::Exact => Some(error::FieldError::forbidden(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            )),
-        },
-        Some(_) => match query.revision_match {
-            Match::NotOlderThan => None,
-            Match::Unset | Match::Exact => Some(error::FieldError::forbidden(
-                "resourceVersionMatch",
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            )),
-        },
-    }
 }
 
 /// Everything that happened since, as lines, and whether the watch can go on.

@@ -78,9 +78,15 @@ pub(crate) enum Update {
     Replace(Value),
     Patch(Patch),
     /// Server-side apply of a configuration.
-    Apply { config: Value, force: bool },
+    Apply {
+        config: Value,
+        force: bool,
+    },
     /// A change of the object's scale, with what it does to `managedFields`.
-    Scale { patch: Value, managed_fields: Option<Value> },
+    Scale {
+        patch: Value,
+        managed_fields: Option<Value>,
+    },
 }
 
 /// Where the `managedFields` of a new object come from.
@@ -173,14 +179,12 @@ impl Store {
     /// Makes the object that somebody applies and that there isn't.
     fn create_by_apply(&mut self, writer: Writer<'_>, target: &Target, config: &Value, force: bool) -> Answer<Written> {
         let version = target.served()?;
-        let writing =
-            Writing::new(&target.resource, version, Subresource::None, writer.manager, self.clock.now());
+        let writing = Writing::new(&target.resource, version, Subresource::None, writer.manager, self.clock.now());
         let mut object = managed_fields::apply(&writing, None, config, force)?;
         let uid = object::meta_text(&object, "uid");
         if !uid.is_empty() {
-            let why = format!(
-                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            );
+            let why =
+                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
             return Err(error::conflict(target.resource.named(), &target.name, &why));
         }
         check_name(target, &object)?;

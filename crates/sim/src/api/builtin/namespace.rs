@@ -48,8 +48,7 @@ impl Store {
             after["spec"] = json!({"finalizers": finalizers});
         }
         let version = target.served()?;
-        let writing =
-            Writing::new(&target.resource, version, Subresource::Finalize, writer.manager, self.clock.now());
+        let writing = Writing::new(&target.resource, version, Subresource::Finalize, writer.manager, self.clock.now());
         managed_fields::update(&writing, Some(&before), &mut after);
         if writer.dry_run {
             return Ok(Arc::new(after));

@@ -90,7 +90,8 @@ impl Walk {
         match part {
             Some(Part::Map(record)) => {
                 let (old, new) = (before.and_then(Value::as_object), after.and_then(Value::as_object));
-                let empty = |map: Option<&Map<String, Value>>| map.is_none_or(|map| self.shown(record, map).next().is_none());
+                let empty =
+                    |map: Option<&Map<String, Value>>| map.is_none_or(|map| self.shown(record, map).next().is_none());
                 if record.atomic || (empty(old) && empty(new)) {
                     return self.whole(before, after);
                 }
@@ -128,8 +129,7 @@ impl Walk {
             Some((key.as_str(), value))
         });
         let implied = record.fields.iter().filter(move |(key, field)| {
-            zeros == Zeros::Implied
-                && map.get(*key).is_none_or(|value| given(zeros, Some(*field), value).is_none())
+            zeros == Zeros::Implied && map.get(*key).is_none_or(|value| given(zeros, Some(*field), value).is_none())
         });
         set.chain(implied.filter_map(|(key, field)| Some((key.as_str(), zero(field)?))))
     }
@@ -236,9 +236,10 @@ fn given<'a>(zeros: Zeros, field: Option<&Field>, value: &'a Value) -> Option<&'
             let plain = field.of.get().map.as_ref().is_some_and(|record| record.fields.is_empty());
             map.is_empty() && plain && !field.required && field.of.get().scalar.is_none()
         }
-        (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_), _) => {
-            false
-        }
+        (
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_),
+            _,
+        ) => false,
     };
     (zeros == Zeros::Absent || !left_out).then_some(value)
 }

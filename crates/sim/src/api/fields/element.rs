@@ -36,10 +36,8 @@ fn keyed(list: &List, keys: &[String], value: &Value) -> Result<String, String> 
     let record = list.element.get().map.as_ref();
     let default = |key: &String| record.and_then(|record| record.fields.get(key)?.default.as_ref());
     // A map of its own sorts them by name.
-    let found: Map<String, Value> = keys
-        .iter()
-        .filter_map(|key| Some((key.clone(), fields.get(key).or_else(|| default(key))?.clone())))
-        .collect();
+    let found: Map<String, Value> =
+        keys.iter().filter_map(|key| Some((key.clone(), fields.get(key).or_else(|| default(key))?.clone()))).collect();
     if found.is_empty() {
         let names: Vec<String> = keys.iter().map(|key| format!("{key:?}")).collect();
         return Err(format!(
@@ -105,9 +103,10 @@ pub(super) fn order(one: &str, other: &str) -> Ordering {
     rank(one).cmp(&rank(other)).then_with(|| {
         if rank(one) == 1 {
             let (one, other) = (keys(one), keys(other));
-            let pairs = one.iter().zip(&other).map(|((one, value), (other, against))| {
-                one.cmp(other).then_with(|| by_value(value, against))
-            });
+            let pairs = one
+                .iter()
+                .zip(&other)
+                .map(|((one, value), (other, against))| one.cmp(other).then_with(|| by_value(value, against)));
             pairs.fold(Ordering::Equal, Ordering::then).then(one.len().cmp(&other.len()))
         } else {
             one.cmp(other)
@@ -136,7 +135,10 @@ mod tests {
     #[test]
     fn an_item_is_named_by_its_keys_or_its_value() {
         let keyed = list(Items::Keyed(vec!["port".into(), "name".into()]));
-        assert_eq!(item(&keyed, &json!({"port": 80, "name": "a<b", "x": 1})).unwrap(), r#"k:{"name":"a\u003cb","port":80}"#);
+        assert_eq!(
+            item(&keyed, &json!({"port": 80, "name": "a<b", "x": 1})).unwrap(),
+            r#"k:{"name":"a\u003cb","port":80}"#
+        );
         assert_eq!(item(&list(Items::Set), &json!("a")).unwrap(), r#"v:"a""#);
         assert!(item(&keyed, &json!({"x": 1})).unwrap_err().contains(r#"all key fields ["port" "name"]"#));
     }

@@ -154,7 +154,8 @@ pub(crate) fn keep_times(object: &mut Value, before: &Value) {
     else {
         return;
     };
-    let times = |list: &[Value]| -> Vec<Option<Value>> { list.iter().map(|entry| entry.get("time").cloned()).collect() };
+    let times =
+        |list: &[Value]| -> Vec<Option<Value>> { list.iter().map(|entry| entry.get("time").cloned()).collect() };
     if new.len() != old.len() || times(new) == times(old) {
         return;
     }
@@ -163,7 +164,8 @@ pub(crate) fn keep_times(object: &mut Value, before: &Value) {
         object::as_map(&mut entry).remove("time");
         entry
     };
-    if !new.iter().zip(old).all(|(new, old)| timeless(new) == timeless(old)) || !same_but_for_management(object, before) {
+    if !new.iter().zip(old).all(|(new, old)| timeless(new) == timeless(old)) || !same_but_for_management(object, before)
+    {
         return;
     }
     let old = old.clone();

@@ -56,7 +56,9 @@ fn from_request(sent: &Value) -> Option<Vec<Entry>> {
 fn is_reset(sent: &Value) -> bool {
     match sent.as_array().map(Vec::as_slice) {
         Some([]) => true,
-        Some([only]) => only.as_object().is_some_and(|entry| entry.values().all(|value| value == "" || value.is_null())),
+        Some([only]) => {
+            only.as_object().is_some_and(|entry| entry.values().all(|value| value == "" || value.is_null()))
+        }
         Some(_) | None => false,
     }
 }

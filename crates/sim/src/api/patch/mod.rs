@@ -76,8 +76,7 @@ impl Patch {
 }
 
 fn map(body: &[u8], head: &str) -> Answer<Value> {
-    let patch: Value =
-        serde_json::from_slice(body).map_err(|why| error::bad_request(format!("{head}{why}")))?;
+    let patch: Value = serde_json::from_slice(body).map_err(|why| error::bad_request(format!("{head}{why}")))?;
     match &patch {
         Value::Object(_) => Ok(patch),
         Value::Null => Ok(Value::Object(serde_json::Map::new())),

@@ -327,12 +327,10 @@ fn arrange(merged: Vec<Value>, patch: &[Value], live: &[Value], key: Option<&str
             (None, None) => return Ok(arranged),
             (Some(_), None) => true,
             (None, Some(_)) => false,
-            (Some(other), Some(name)) => {
-                match (place_of(other, live, key), place_of(name, live, key)) {
-                    (Some(other), Some(name)) => other < name,
-                    (Some(_) | None, _) => false,
-                }
-            }
+            (Some(other), Some(name)) => match (place_of(other, live, key), place_of(name, live, key)) {
+                (Some(other), Some(name)) => other < name,
+                (Some(_) | None, _) => false,
+            },
         };
         arranged.extend(if before { others.next() } else { named.next() });
     }

@@ -175,10 +175,7 @@ mod tests {
     fn the_facts_of_a_field_are_found() {
         let TypeRef::BuiltIn(place) = named("api.core.v1.Container") else { panic!("a named type") };
         let ports = &at(place).map.as_ref().unwrap().fields["ports"];
-        assert_eq!(
-            ports.patch,
-            PatchRule { strategy: Strategy::Merge, merge_key: Some("containerPort".into()) }
-        );
+        assert_eq!(ports.patch, PatchRule { strategy: Strategy::Merge, merge_key: Some("containerPort".into()) });
         let list = ports.of.get().list.as_ref().unwrap();
         assert_eq!(list.items, Items::Keyed(vec!["containerPort".into(), "protocol".into()]));
         let protocol = &list.element.get().map.as_ref().unwrap().fields["protocol"];
