@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod conformance;
 pub mod gateway;
 pub mod image;
+pub mod kubectl;
 pub mod ledger;
 pub mod load;
 pub mod operator_image;

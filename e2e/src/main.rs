@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use windlass_e2e::{
     cluster::{self, Missing},
-    conformance, operator_image, scenario,
+    conformance, kubectl, operator_image, scenario,
 };
 
 /// Tests on a real cluster.
@@ -29,6 +29,15 @@ enum Command {
     Conformance(conformance::command::Arguments),
     /// Upgrades of real applications on the real cluster, under load
     E2e(scenario::command::Arguments),
+    /// The real kubectl on the embedded cluster of `windlass demo --keep`
+    Kubectl {
+        /// Which kubectl
+        #[arg(long, default_value = "kubectl")]
+        kubectl: PathBuf,
+        /// Which windlass
+        #[arg(long, default_value = "target/debug/windlass")]
+        windlass: PathBuf,
+    },
     /// Windlass's own image: static, non-root, without the embedded cluster
     Image {
         /// The image's name and tag
@@ -95,6 +104,11 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::Cluster { command } => run_cluster(command).await,
         Command::Conformance(arguments) => conformance::command::run(&arguments).await,
         Command::E2e(arguments) => scenario::command::run(&arguments).await,
+        Command::Kubectl { kubectl, windlass } => {
+            let checks = kubectl::run(&kubectl, &windlass).await?;
+            println!("{checks} commands of kubectl do what they do on a real cluster");
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Image { name, output, load } => {
             let program = operator_image::build_program()?;
             let digest = operator_image::image(&name, &program).write(&output)?;

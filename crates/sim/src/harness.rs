@@ -42,9 +42,14 @@ pub struct Cluster {
 impl Cluster {
     /// A new cluster; it moves while [`World::run`] is polled.
     pub fn new(seed: u64) -> Self {
-        let (clock, journal) = (Clock::start(), Journal::default());
+        Self::with(seed, Clock::start(), Settings::default())
+    }
+
+    /// The same with a clock and settings of its own.
+    pub fn with(seed: u64, clock: Clock, settings: Settings) -> Self {
+        let journal = Journal::default();
         let api = Api::new(clock, journal.clone());
-        let world = World::new(api.clone(), clock, journal.clone(), seed, Settings::default());
+        let world = World::new(api.clone(), clock, journal.clone(), seed, settings);
         Self { clock, journal, api, world }
     }
 
@@ -121,7 +126,8 @@ pub fn run(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program) ->
 type Slot = Rc<RefCell<Process>>;
 
 async fn play(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program) -> Outcome {
-    let cluster = Cluster::new(scenario.seed);
+    let settings = Settings { endpoints: false, ..Settings::default() };
+    let cluster = Cluster::with(scenario.seed, Clock::start(), settings);
     let mut rng = Rng::new(scenario.seed).fork("harness");
     let world = tokio::task::spawn_local(cluster.world.clone().run());
     for object in &scenario.objects {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use jiff::Timestamp;
 use serde_json::Value;
 use windlass_sim::{
-    clock::EPOCH,
     harness::is_ours,
     journal::{Entry, Event, MemberTruth, QuorumTruth, Verb},
 };
@@ -113,9 +113,9 @@ pub fn time(elapsed: Duration) -> String {
     format!("{:02}:{:02}.{}", elapsed.as_secs() / 60, elapsed.as_secs() % 60, elapsed.subsec_millis() / 100)
 }
 
-/// What happened, in a line; none for what nobody wants to read.
-pub fn line(entry: &Entry) -> Option<String> {
-    let at = time(entry.at.duration_since(EPOCH).unsigned_abs());
+/// What happened, in a line; none for what nobody wants to read. The cluster began at `epoch`.
+pub fn line(entry: &Entry, epoch: Timestamp) -> Option<String> {
+    let at = time(entry.at.duration_since(epoch).unsigned_abs());
     match &entry.event {
         Event::Quorum(truth) => Some(format!("{at}     {}", members(truth))),
         Event::Write(change) if change.resource == "events" && is_ours(&change.user) && change.verb == Verb::Create => {

@@ -1,13 +1,20 @@
 //! `--keep`: the cluster stays, and kubectl can talk to it.
 
-use std::io::Write;
+use std::{io::Write, time::Duration};
 
 use anyhow::{Context, Result};
+use jiff::Timestamp;
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
 };
-use windlass_sim::harness::Cluster;
+use windlass_sim::{clock::EPOCH, harness::Cluster};
+
+/// When a cluster that is kept begins: kubectl compares its times with the person's clock. A few minutes ago, so that a cluster
+/// that runs ahead for the length of the demo is not in the future afterwards.
+pub fn epoch() -> Timestamp {
+    Timestamp::now().saturating_sub(Duration::from_mins(5)).unwrap_or(EPOCH)
+}
 
 /// Serves the API on loopback until somebody presses Ctrl-C.
 pub async fn keep(cluster: &Cluster) -> Result<()> {

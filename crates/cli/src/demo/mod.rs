@@ -18,7 +18,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
 use windlass_rehearsal::{operator, pd};
-use windlass_sim::{faults::Process, harness::Cluster};
+use windlass_sim::{clock::Clock, faults::Process, harness::Cluster, world::Settings};
 
 use crate::demo::{frame::Frame, summary::Summary};
 
@@ -66,7 +66,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 async fn play(arguments: &Arguments) -> Result<ExitCode> {
-    let cluster = Cluster::new(arguments.seed);
+    let clock = if arguments.keep { Clock::start_at(keep::epoch()) } else { Clock::start() };
+    let cluster = Cluster::with(arguments.seed, clock, Settings::default());
     let pace = Rc::new(RefCell::new(arguments.speed));
     tokio::task::spawn_local(cluster.world.clone().run());
     tokio::task::spawn_local(pace::keep(pace.clone()));
@@ -153,7 +154,9 @@ impl<'a> Show<'a> {
         }
         let lines = {
             let journal = self.cluster.journal.entries();
-            let lines: Vec<String> = journal.iter().skip(self.told).filter_map(frame::line).collect();
+            let epoch = self.cluster.clock.epoch();
+            let fresh = journal.iter().skip(self.told);
+            let lines: Vec<String> = fresh.filter_map(|entry| frame::line(entry, epoch)).collect();
             self.told = journal.len();
             lines
         };

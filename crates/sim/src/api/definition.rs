@@ -11,6 +11,7 @@ use super::object;
 use super::resource::{Resource, Rules, ScalePaths, Version};
 use super::schema::Schema;
 use super::store::Store;
+use super::table::CustomColumns;
 use super::types::Type;
 use super::write::{Target, Writer};
 
@@ -168,6 +169,7 @@ fn version_of(version: &Value) -> Version {
         scale,
         merging: schema.as_ref().map_or_else(Type::deduced, |schema| schema.merging.clone()),
         schema,
+        columns: CustomColumns::read(object::at(version, &["additionalPrinterColumns"])),
         selectable: selectable
             .into_iter()
             .flatten()

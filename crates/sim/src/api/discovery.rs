@@ -72,7 +72,12 @@ pub(super) fn answer(store: &Store, route: &Route, aggregated: bool) -> Option<R
             let (_, resources) = versions.iter().find(|(name, _)| name == version)?;
             resource_list(group, version, resources)
         }
-        Route::Objects { .. } | Route::Version | Route::Health | Route::Unknown => return None,
+        Route::Objects { .. }
+        | Route::Documents
+        | Route::Document(_)
+        | Route::Version
+        | Route::Health
+        | Route::Unknown => return None,
     };
     Some(json_response(StatusCode::OK, &body))
 }

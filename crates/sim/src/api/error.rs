@@ -304,6 +304,15 @@ pub(crate) fn apply_conflict(message: String, causes: Vec<StatusCause>) -> Box<S
     failure(409, "Conflict", message, Some(details))
 }
 
+/// An answer in the form that was asked for can't be given.
+pub(crate) fn no_such_form(message: &str) -> Box<Status> {
+    failure(406, "NotAcceptable", message.to_owned(), None)
+}
+
+pub(crate) fn not_implemented(message: &str) -> Box<Status> {
+    failure(501, "NotImplemented", message.to_owned(), None)
+}
+
 /// A failure that carries no machine-readable reason.
 pub(crate) fn unknown(code: u16, message: &str) -> Box<Status> {
     failure(code, "", message.to_owned(), None)

@@ -12,8 +12,11 @@ use super::delete::{Deleted, Options};
 use super::discovery;
 use super::error::{self, Answer};
 use super::eviction;
+use super::form::{Form, Subject};
 use super::managed_fields;
+use super::openapi;
 use super::patch::Kind;
+use super::protobuf::{self, Unreadable};
 use super::query::{Query, Route, Subresource};
 use super::read::Selection;
 use super::resource::Rules;
@@ -36,6 +39,7 @@ struct Call<'a> {
     agent: String,
     body: &'a Bytes,
     at: Option<u64>,
+    form: Form,
 }
 
 impl Call<'_> {
@@ -59,6 +63,12 @@ impl Call<'_> {
     /// The body as JSON.
     fn object(&self) -> Answer<Value> {
         let media = self.content_type.split(';').next().unwrap_or("").trim();
+        if media == protobuf::MEDIA {
+            return protobuf::decode(self.body).map_err(|why| match why {
+                Unreadable::Kind => error::unsupported_media_type(&["application/json"]),
+                Unreadable::Bytes => error::bad_request("the body of the request is no object in protobuf"),
+            });
+        }
         if !matches!(media, "" | "application/json") {
             return Err(error::unsupported_media_type(&MEDIA));
         }
@@ -120,6 +130,12 @@ impl Api {
             Route::Health => Reply::Done(plain(StatusCode::OK, "ok")),
             Route::Version if !reads => Reply::Done(refusal(&error::no_such_method())),
             Route::Version => Reply::Done(json_response(StatusCode::OK, &discovery::version())),
+            Route::Documents => Reply::Done(openapi::index(&self.lock())),
+            Route::Document(path) => {
+                let known = header(header::IF_NONE_MATCH);
+                let query = request.uri().query().unwrap_or("");
+                Reply::Done(openapi::answer(&self.lock(), &path, query, &known).unwrap_or_else(page_not_found))
+            }
             Route::CoreVersions | Route::Groups | Route::Group(_) | Route::Resources { .. } if reads => {
                 let store = self.lock();
                 Reply::Done(discovery::answer(&store, &route, aggregated).unwrap_or_else(page_not_found))
@@ -143,7 +159,15 @@ impl Api {
                     Ok(query) => query,
                     Err(status) => return Reply::Done(refusal(&status)),
                 };
+                if let Err(status) = check_accepted(&target, &header(header::ACCEPT)) {
+                    return Reply::Done(refusal(&status));
+                }
+                let form = match Form::negotiate(&header(header::ACCEPT), &query.include_object) {
+                    Ok(form) => form,
+                    Err(status) => return Reply::Done(refusal(&status)),
+                };
                 let call = Call {
+                    form,
                     user,
                     method: request.method(),
                     query,
@@ -156,10 +180,6 @@ impl Api {
                     body: request.body(),
                     at,
                 };
-                let accepts = header(header::ACCEPT);
-                if let Err(status) = check_accepted(&target, &accepts) {
-                    return Reply::Done(refusal(&status));
-                }
                 store.warned.clear();
                 self.objects(&mut store, &call, &target, part).unwrap_or_else(|status| {
                     let mut response = refusal(&status);
@@ -186,13 +206,20 @@ impl Api {
         match (call.method.as_str(), target.name.is_empty()) {
             ("GET", _) if call.query.watch => {
                 let selection = Selection::new(target, &call.query)?;
-                Ok(Reply::Watch(watch::open(&self.0, store, call.user, selection, &call.query)?))
+                Ok(Reply::Watch(watch::open(&self.0, store, call.user, selection, &call.query, call.form)?))
             }
             ("GET", true) => {
                 let selection = Selection::new(target, &call.query)?;
-                Ok(ok(&store.list_selected(&selection, &call.query, call.at)?))
+                let list = store.list_selected(&selection, &call.query, call.at)?;
+                match call.form.list(subject(store, target)?, &list)? {
+                    Some(formed) => Ok(ok(&formed)),
+                    None => Ok(ok(&list)),
+                }
             }
-            ("GET", false) => Ok(ok(&*store.read(target, &call.query, call.at)?)),
+            ("GET", false) => {
+                let object = store.read(target, &call.query, call.at)?;
+                Ok(ok(&*call.form.object(subject(store, target)?, object)?))
+            }
             ("POST", true) => {
                 if misplaced {
                     return Err(not_supported(target, "create"));
@@ -229,6 +256,11 @@ fn not_supported(target: &Target, verb: &str) -> Box<Status> {
     }
 }
 
+/// What the objects of an answer are.
+fn subject<'a>(store: &Store, target: &'a Target) -> Answer<Subject<'a>> {
+    Ok(Subject { resource: &target.resource, version: target.served()?, now: store.clock.now() })
+}
+
 fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subresource) -> Answer<Reply> {
     let version = target.served()?;
     let custom = target.resource.rules == Rules::Custom;
@@ -236,7 +268,7 @@ fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subres
     let offered = match part {
         Subresource::Status => version.status,
         Subresource::Scale => version.scale.is_some(),
-        Subresource::Eviction | Subresource::Binding => is_pod,
+        Subresource::Eviction | Subresource::Binding | Subresource::Process => is_pod,
         Subresource::Finalize => target.resource.rules == Rules::Namespace,
         Subresource::Other => false,
     };
@@ -253,13 +285,16 @@ fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subres
         _ => call.object_of(kind, custom).map(Update::Replace),
     };
     match (part, call.method.as_str()) {
-        (Subresource::Status, "GET") => Ok(ok(&*store.read(target, &call.query, call.at)?)),
+        (Subresource::Status, "GET") => {
+            let object = store.read(target, &call.query, call.at)?;
+            Ok(ok(&*call.form.object(subject(store, target)?, object)?))
+        }
         (Subresource::Status, "PUT" | "PATCH") => {
             Ok(wrote(target, &store.update(call.writer(), target, Part::Status, &update()?)?))
         }
         (Subresource::Scale, "GET") => {
             let object = store.read(target, &call.query, call.at)?;
-            Ok(ok(&scale::of(target, &object)?))
+            Ok(ok(&*call.form.scale(subject(store, target)?, scale::of(target, &object)?)?))
         }
         (Subresource::Scale, "PUT" | "PATCH") => Ok(ok(&scale::change(store, call.writer(), target, &update()?)?)),
         (Subresource::Eviction, "POST") => {
@@ -278,6 +313,9 @@ fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subres
             let object = call.object_of(&target.resource.kind, custom)?;
             Ok(ok(&*store.finalize_namespace(call.writer(), target, &object)?))
         }
+        (Subresource::Process, _) => Err(error::not_implemented(
+            "the processes of this cluster are simulated: they keep no logs and nobody can attach to them",
+        )),
         (_, verb) => Err(not_supported(target, &verb.to_lowercase())),
     }
 }

@@ -12,8 +12,8 @@
 //! outlive their request; they wake through channels, never by polling. Nothing here is random: uids and generated names
 //! come from a counter, and the time from the cluster's clock.
 //!
-//! Not here yet: tables, OpenAPI documents, conversion webhooks, admission plugins (no service account, tolerations or
-//! priority is injected into pods), and access control.
+//! Not here yet: conversion webhooks, admission plugins (no service account, tolerations or priority is injected into pods),
+//! and access control.
 
 mod builtin;
 mod definition;
@@ -23,12 +23,16 @@ mod error;
 mod events;
 mod eviction;
 mod fields;
+mod form;
 mod handle;
 mod key;
+mod list_options;
 mod managed_fields;
 mod metadata;
 mod object;
+mod openapi;
 mod patch;
+mod protobuf;
 mod query;
 mod read;
 mod resource;
@@ -39,6 +43,7 @@ mod selector_text;
 mod serve;
 mod service;
 mod store;
+mod table;
 mod typed;
 mod types;
 mod watch;

@@ -16,6 +16,8 @@ pub(crate) enum Subresource {
     Finalize,
     /// None that any object has.
     Other,
+    /// What only a node could answer: logs, a shell, a port.
+    Process,
 }
 
 /// Where a request goes.
@@ -38,6 +40,10 @@ pub(crate) enum Route {
         name: String,
         part: Option<Subresource>,
     },
+    /// `/openapi/v3`
+    Documents,
+    /// `/openapi/v3/…`
+    Document(String),
     /// `/version`
     Version,
     /// `/healthz` and its like
@@ -53,6 +59,8 @@ impl Route {
             ["api"] => Self::CoreVersions,
             ["apis"] => Self::Groups,
             ["version"] => Self::Version,
+            ["openapi", "v3"] => Self::Documents,
+            ["openapi", "v3", rest @ ..] => Self::Document(rest.join("/")),
             ["healthz" | "livez" | "readyz", ..] => Self::Health,
             ["apis", group] => Self::Group((*group).to_owned()),
             ["api", version, rest @ ..] => Self::objects("", version, rest),
@@ -82,6 +90,7 @@ impl Route {
                 "scale" => (*plural, *name, Some(Subresource::Scale)),
                 "eviction" => (*plural, *name, Some(Subresource::Eviction)),
                 "binding" => (*plural, *name, Some(Subresource::Binding)),
+                "log" | "exec" | "attach" | "portforward" => (*plural, *name, Some(Subresource::Process)),
                 "finalize" => (*plural, *name, Some(Subresource::Finalize)),
                 _ => (*plural, *name, Some(Subresource::Other)),
             },
@@ -99,11 +108,12 @@ impl Route {
 }
 
 /// Which revision a read accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Match {
     Unset,
     NotOlderThan,
     Exact,
+    Unknown(String),
 }
 
 /// The query's parameters.
@@ -125,6 +135,8 @@ pub(crate) struct Query {
     pub(crate) propagation: Option<Propagation>,
     pub(crate) field_manager: String,
     pub(crate) force: Option<bool>,
+    /// How much of the object comes with a table's row.
+    pub(crate) include_object: String,
 }
 
 impl Query {
@@ -146,6 +158,7 @@ impl Query {
             propagation: None,
             field_manager: String::new(),
             force: None,
+            include_object: String::new(),
         };
         let mut pairs: Vec<&str> = text.split('&').filter(|pair| !pair.is_empty()).collect();
         // What is said of one parameter depends on others that come before it in the alphabet.
@@ -176,6 +189,7 @@ impl Query {
             "labelSelector" => self.labels = value,
             "fieldSelector" => self.fields = value,
             "continue" => self.resume = value,
+            "includeObject" => self.include_object = value,
             "resourceVersion" => self.revision = value,
             "propagationPolicy" => self.propagation = Some(Propagation::parse(&value)?),
             "resourceVersionMatch" => {
@@ -183,7 +197,7 @@ impl Query {
                     "" => Match::Unset,
                     "NotOlderThan" => Match::NotOlderThan,
                     "Exact" => Match::Exact,
-                    _ => return Err(unknown_match(&value, &self.revision)),
+                    _ => Match::Unknown(value),
                 }
             }
             "dryRun" | "fieldValidation" if options == "ListOptions" => {}
@@ -268,15 +282,10 @@ fn options(method: &http::Method) -> &'static str {
     }
 }
 
-fn unknown_match(value: &str, revision: &str) -> Box<kube::core::Status> {
-    let mut errors = Vec::new();
-    if revision.is_empty() {
-        let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
-        errors.push(error::FieldError::forbidden("resourceVersionMatch", why));
-    }
-    let supported = ["Exact", "NotOlderThan", ""];
-    errors.push(error::FieldError::not_supported("resourceVersionMatch", value.into(), &supported));
-    error::invalid(error::Named { group: "meta.k8s.io", what: "ListOptions" }, "", &errors)
+/// One parameter of a query that is not of an object.
+pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(key, _)| *key == name).map(|(_, value)| decode(value)).next()
 }
 
 /// Undoes percent-encoding.
@@ -309,6 +318,8 @@ mod tests {
             | Route::Groups
             | Route::Group(_)
             | Route::Resources { .. }
+            | Route::Documents
+            | Route::Document(_)
             | Route::Version
             | Route::Health
             | Route::Unknown) => panic!("{other:?}"),

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::definition;
 use super::error::{self, Answer};
 use super::key::Key;
+use super::list_options;
 use super::object;
 use super::query::{Match, Query};
 use super::resource::{Resource, Rules};
@@ -59,6 +60,13 @@ pub(crate) struct List {
     resume: Option<String>,
     remaining: Option<usize>,
     pub(crate) items: Vec<Arc<Value>>,
+}
+
+impl List {
+    /// The list's own metadata.
+    pub(crate) fn metadata(&self) -> Value {
+        serde_json::to_value(ListMetadata(self)).unwrap_or_default()
+    }
 }
 
 impl Serialize for List {
@@ -192,7 +200,7 @@ impl Store {
     pub(crate) fn list_selected(&self, selection: &Selection, query: &Query, at: Option<u64>) -> Answer<List> {
         let now = at.unwrap_or(self.revision());
         let asked = parse_revision(&query.revision)?;
-        check_match(query, asked)?;
+        list_options::check(query)?;
         // A list that may be of any revision is answered whole, whatever the limit.
         let limit = if asked == Some(0) { 0 } else { query.limit };
         // A page of a list that names a revision is of that one.
@@ -249,27 +257,5 @@ impl Store {
             resume,
             items,
         })
-    }
-}
-
-fn check_match(query: &Query, asked: Option<u64>) -> Answer<()> {
-    let refuse = |detail: &str| {
-        let why = error::FieldError::forbidden("resourceVersionMatch", detail);
-        Err(error::invalid(error::Named { group: "meta.k8s.io", what: "ListOptions" }, "", &[why]))
-    };
-    if query.initial_events.is_some() {
-        let why = error::FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
-        return Err(error::invalid(error::Named { group: "meta.k8s.io", what: "ListOptions" }, "", &[why]));
-    }
-    if query.revision_match == Match::Unset {
-        Ok(())
-    } else if !query.resume.is_empty() {
-        refuse("resourceVersionMatch is forbidden when continue is provided")
-    } else if query.revision.is_empty() {
-        refuse("resourceVersionMatch is forbidden unless resourceVersion is provided")
-    } else if query.revision_match == Match::Exact && asked == Some(0) {
-        refuse("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
-    } else {
-        Ok(())
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::error::Named;
 use super::schema::Schema;
+use super::table::CustomColumns;
 use super::types::{self, TypeRef};
 
 /// Whose rules an object follows.
@@ -14,6 +15,7 @@ pub(crate) enum Rules {
     Pod,
     Service,
     Endpoints,
+    EndpointSlice,
     ConfigMap,
     Secret,
     ServiceAccount,
@@ -49,6 +51,8 @@ pub(crate) struct Version {
     pub(crate) merging: TypeRef,
     /// Paths, with their leading dot, that a field selector may name.
     pub(crate) selectable: Vec<String>,
+    /// What a table shows of a custom resource.
+    pub(crate) columns: CustomColumns,
 }
 
 /// One resource.
@@ -110,6 +114,7 @@ impl Resource {
             | Rules::Pod
             | Rules::Service
             | Rules::Endpoints
+            | Rules::EndpointSlice
             | Rules::ConfigMap
             | Rules::Secret
             | Rules::ServiceAccount
@@ -141,6 +146,7 @@ impl Resource {
             Rules::CustomResourceDefinition | Rules::Custom => format!("{}/{}", self.group, self.plural),
             Rules::Namespace
             | Rules::Pod
+            | Rules::EndpointSlice
             | Rules::ConfigMap
             | Rules::Secret
             | Rules::ServiceAccount
@@ -295,6 +301,10 @@ const TABLE: &[Row] = &[
         ..row("v1", "statefulsets", "statefulset", "StatefulSet", Rules::StatefulSet)
     },
     Row { group: "coordination.k8s.io", ..row("v1", "leases", "lease", "Lease", Rules::Lease) },
+    Row {
+        group: "discovery.k8s.io",
+        ..row("v1", "endpointslices", "endpointslice", "EndpointSlice", Rules::EndpointSlice)
+    },
     Row { group: "events.k8s.io", short_names: &["ev"], ..row("v1", "events", "event", "Event", Rules::Event) },
     Row {
         group: "policy",
@@ -351,6 +361,7 @@ fn resource(row: &Row) -> Resource {
             schema: None,
             merging: types::of_kind(&api_version(row.group, row.version), row.kind),
             selectable: Vec::new(),
+            columns: CustomColumns::default(),
         }],
         stored: row.version.to_owned(),
         schema_revision: 0,

@@ -193,6 +193,7 @@ fn stored_path(field: &str, resource: &Resource, version: &Version) -> Answer<St
         ],
         Rules::ReplicaSet => &["status.replicas"],
         Rules::Endpoints
+        | Rules::EndpointSlice
         | Rules::ConfigMap
         | Rules::ServiceAccount
         | Rules::PersistentVolumeClaim

@@ -12,10 +12,13 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::error::{self, Answer};
+use super::form::{Form, Subject};
+use super::list_options;
 use super::object;
-use super::query::{Match, Query};
+use super::query::Query;
 use super::read::{Selection, parse_revision};
 use super::store::{Logged, Store};
+use crate::clock::Clock;
 
 /// How often a watch that asked for bookmarks gets one.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
@@ -54,37 +57,59 @@ fn line(kind: &str, object: &Value) -> Bytes {
     Bytes::from(bytes)
 }
 
-fn bookmark(selection: &Selection, revision: u64, ends_initial_events: bool) -> Bytes {
+/// What one watch is told, and how.
+struct Watcher {
+    selection: Selection,
+    form: Form,
+    clock: Clock,
+    /// Nothing was told yet.
+    first: bool,
+}
+
+impl Watcher {
+    fn line(&mut self, kind: &str, shown: Arc<Value>) -> Bytes {
+        let Some(version) = self.selection.resource.version(&self.selection.version) else { return line(kind, &shown) };
+        let subject = Subject { resource: &self.selection.resource, version, now: self.clock.now() };
+        let first = std::mem::take(&mut self.first);
+        line(kind, &self.form.event(subject, shown, first))
+    }
+}
+
+fn bookmark(watcher: &mut Watcher, revision: u64, ends_initial_events: bool) -> Bytes {
     let mut metadata = json!({"resourceVersion": revision.to_string()});
     if ends_initial_events {
         metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
     }
-    let resource = &selection.resource;
-    let api_version = resource.api_version(&selection.version);
-    line("BOOKMARK", &json!({"kind": resource.kind, "apiVersion": api_version, "metadata": metadata}))
+    let resource = &watcher.selection.resource;
+    let api_version = resource.api_version(&watcher.selection.version);
+    let shown = json!({"kind": resource.kind, "apiVersion": api_version, "metadata": metadata});
+    watcher.line("BOOKMARK", Arc::new(shown))
 }
 
 /// What this watch is told of one write.
-fn translate(selection: &Selection, logged: &Logged) -> Option<Bytes> {
+fn translate(watcher: &mut Watcher, logged: &Logged) -> Option<Bytes> {
+    let selection = &watcher.selection;
     let inside = selection.namespace.is_empty() || logged.key.namespace() == selection.namespace;
     if !inside {
         return None;
     }
     let before = logged.before.as_ref().filter(|before| selection.selects(before));
     let Some(after) = &logged.after else {
-        return before.map(|last| line("DELETED", &selection.view(last)));
+        let last = selection.view(before?);
+        return Some(watcher.line("DELETED", last));
     };
-    match (before, selection.selects(after)) {
-        (None, true) => Some(line("ADDED", &selection.view(after))),
-        (Some(_), true) => Some(line("MODIFIED", &selection.view(after))),
+    let (kind, shown) = match (before, selection.selects(after)) {
+        (None, true) => ("ADDED", selection.view(after)),
+        (Some(_), true) => ("MODIFIED", selection.view(after)),
         (Some(before), false) => {
             // It left the selection: shown as it last was inside, under the revision of the write that moved it.
             let mut last = (*selection.view(before)).clone();
             object::set_revision(&mut last, logged.revision);
-            Some(line("DELETED", &last))
+            ("DELETED", Arc::new(last))
         }
-        (None, false) => None,
-    }
+        (None, false) => return None,
+    };
+    Some(watcher.line(kind, shown))
 }
 
 /// What a new watch begins with.
@@ -94,28 +119,25 @@ struct Beginning {
     seen: u64,
 }
 
-fn begin(store: &Store, selection: &Selection, query: &Query) -> Answer<Result<Beginning, Bytes>> {
-    let faults = option_faults(query);
-    if !faults.is_empty() {
-        return Err(error::invalid(error::Named { group: "meta.k8s.io", what: "ListOptions" }, "", &faults));
-    }
+fn begin(store: &Store, watcher: &mut Watcher, query: &Query) -> Answer<Result<Beginning, Bytes>> {
+    list_options::check(query)?;
     // The server takes a revision that is none for its own fault.
     let asked = parse_revision(&query.revision)
         .map_err(|status| error::unknown(500, status.message.trim_start_matches("invalid resource version: ")))?;
     let now = store.revision();
-    let initial = match query.initial_events {
-        Some(wanted) => wanted,
-        None => asked.unwrap_or(0) == 0,
-    };
-    if query.initial_events == Some(true) && asked.is_some_and(|asked| asked > now) {
-        return Err(error::too_large_revision(asked.unwrap_or(0), now));
+    let initial = list_options::begins_with_everything(query);
+    if initial && asked.is_some_and(|asked| asked > now) {
+        let status = error::too_large_revision(asked.unwrap_or(0), now);
+        return Ok(Err(line("ERROR", &error::to_value(&status))));
     }
     if initial {
+        let selection = &watcher.selection;
         let found = store.list(&selection.resource.storage, &selection.namespace);
         let selected = found.filter(|(_, stored)| selection.selects(stored));
-        let mut lines: Vec<Bytes> = selected.map(|(_, stored)| line("ADDED", &selection.view(stored))).collect();
-        if query.initial_events == Some(true) && query.bookmarks {
-            lines.push(bookmark(selection, now, true));
+        let shown: Vec<Arc<Value>> = selected.map(|(_, stored)| selection.view(stored)).collect();
+        let mut lines: Vec<Bytes> = shown.into_iter().map(|object| watcher.line("ADDED", object)).collect();
+        if query.bookmarks {
+            lines.push(bookmark(watcher, now, true));
         }
         return Ok(Ok(Beginning { lines, seen: now }));
     }
@@ -127,46 +149,16 @@ fn begin(store: &Store, selection: &Selection, query: &Query) -> Answer<Result<B
     Ok(Ok(Beginning { lines: Vec::new(), seen: from }))
 }
 
-fn option_faults(query: &Query) -> Vec<error::FieldError> {
-    let forbidden = |why: &str| error::FieldError::forbidden("resourceVersionMatch", why);
-    let mut faults = Vec::new();
-    if query.initial_events.is_some() && query.revision_match != Match::NotOlderThan {
-        faults.push(forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
-    }
-    match query.revision_match {
-        Match::Unset => {
-            // A watch from any revision is one with initial events in disguise, which a token does not go with.
-            if query.initial_events.is_none() && !query.resume.is_empty() && matches!(query.revision.as_str(), "" | "0")
-            {
-                faults.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
-            }
-            return faults;
-        }
-        Match::NotOlderThan | Match::Exact if query.initial_events.is_none() => {
-            faults.push(forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"));
-        }
-        Match::NotOlderThan | Match::Exact => {}
-    }
-    if query.revision_match == Match::Exact {
-        let supported = ["NotOlderThan"];
-        faults.push(error::FieldError::not_supported("resourceVersionMatch", json!("Exact"), &supported));
-    }
-    if !query.resume.is_empty() {
-        faults.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
-    }
-    faults
-}
-
 /// Everything that happened since, as lines, and whether the watch can go on.
-fn catch_up(store: &Store, selection: &Selection, seen: &mut u64) -> (Vec<Bytes>, bool) {
-    let Some(table) = store.table(&selection.resource.storage) else { return (Vec::new(), false) };
+fn catch_up(store: &Store, watcher: &mut Watcher, seen: &mut u64) -> (Vec<Bytes>, bool) {
+    let Some(table) = store.table(&watcher.selection.resource.storage) else { return (Vec::new(), false) };
     let Some(since) = table.since(*seen) else {
         let message = format!("too old resource version: {seen} ({})", store.compacted());
         return (vec![line("ERROR", &error::to_value(&error::expired(message, None)))], false);
     };
     let mut lines = Vec::new();
     for logged in since {
-        lines.extend(translate(selection, logged));
+        lines.extend(translate(watcher, logged));
         *seen = logged.revision;
     }
     (lines, true)
@@ -179,16 +171,19 @@ pub(crate) fn open(
     user: &str,
     selection: Selection,
     query: &Query,
+    form: Form,
 ) -> Answer<WatchStream> {
-    let beginning = match begin(store, &selection, query)? {
+    let mut watcher = Watcher { selection, form, clock: store.clock, first: true };
+    let beginning = match begin(store, &mut watcher, query)? {
         Ok(beginning) => beginning,
         Err(error) => return Ok(WatchStream(Box::pin(futures::stream::once(std::future::ready(error))))),
     };
-    let Some(table) = store.table(&selection.resource.storage) else {
-        return Err(error::not_found(selection.resource.named(), ""));
+    let resource = Arc::clone(&watcher.selection.resource);
+    let Some(table) = store.table(&resource.storage) else {
+        return Err(error::not_found(resource.named(), ""));
     };
     let mut newest = table.subscribe();
-    let mut ended = store.open_watch(user, &selection.resource.storage);
+    let mut ended = store.open_watch(user, &resource.storage);
     let shared = Arc::clone(shared);
     let timeout = query.timeout.map_or(DEFAULT_TIMEOUT, Duration::from_secs);
     let bookmarks = query.bookmarks;
@@ -206,7 +201,7 @@ pub(crate) fn open(
             newest.mark_unchanged();
             let (lines, goes_on) = {
                 let store = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                catch_up(&store, &selection, &mut seen)
+                catch_up(&store, &mut watcher, &mut seen)
             };
             for line in lines {
                 yield line;
@@ -228,7 +223,7 @@ pub(crate) fn open(
                     // Whatever came in the meantime is told first, else the bookmark would promise too much.
                     let (lines, goes_on, revision) = {
                         let store = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                        let (lines, goes_on) = catch_up(&store, &selection, &mut seen);
+                        let (lines, goes_on) = catch_up(&store, &mut watcher, &mut seen);
                         (lines, goes_on, store.revision())
                     };
                     for line in lines {
@@ -238,7 +233,7 @@ pub(crate) fn open(
                         break;
                     }
                     seen = seen.max(revision);
-                    yield bookmark(&selection, revision, false);
+                    yield bookmark(&mut watcher, revision, false);
                 }
             }
         }

@@ -53,6 +53,10 @@ impl State {
                 "pods" => self.pod_changed(&change),
                 "statefulsets.apps" => self.set_changed(change.key),
                 "poddisruptionbudgets.policy" => self.look(Event::Budget(change.key)),
+                "services" => self.look_at_service(change.key),
+                "endpointslices.discovery.k8s.io" if change.verb == Verb::Delete => {
+                    self.look_at_services(&change.key.namespace)
+                }
                 "nodes" => self.node_changed(&change.key.name, &change.object),
                 "namespaces" if terminating(&change.object) => self.look(Event::Namespace(change.key.name)),
                 _ => {}
@@ -105,6 +109,7 @@ impl State {
         for budget in budgets {
             self.look(Event::Budget(Key::new(&change.key.namespace, text(&budget, "/metadata/name"))));
         }
+        self.look_at_services(&change.key.namespace);
     }
 
     fn set_changed(&mut self, key: Key) {

@@ -8,6 +8,7 @@ mod calls;
 mod deviation;
 mod disruption;
 mod drain;
+mod endpoints;
 mod garbage;
 mod intake;
 mod json;
@@ -47,11 +48,13 @@ pub struct Settings {
     pub slow: u32,
     /// A rule of the StatefulSet controller that is broken on purpose.
     pub deviation: Option<Deviation>,
+    /// Whether EndpointSlices follow the pods; see the controller.
+    pub endpoints: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { nodes: 3, slow: 1, deviation: None }
+        Self { nodes: 3, slow: 1, deviation: None, endpoints: true }
     }
 }
 

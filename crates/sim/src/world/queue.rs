@@ -50,6 +50,8 @@ pub(crate) enum Event {
     Kubelet(Key),
     /// The disruption controller looks at a budget.
     Budget(Key),
+    /// The EndpointSlice controller looks at a service.
+    Endpoints(Key),
     /// The namespace controller looks at a namespace.
     Namespace(String),
     /// The garbage collector asks whether this object (by uid) still has an owner.
@@ -84,6 +86,7 @@ impl Event {
             | Self::Schedule(_)
             | Self::Kubelet(_)
             | Self::Budget(_)
+            | Self::Endpoints(_)
             | Self::Namespace(_)
             | Self::Dependent(_)
             | Self::Owner(_) => true,

@@ -22,6 +22,7 @@ pub(super) struct Draws {
     pub kubelets: Rng,
     pub network: Rng,
     pub apps: Rng,
+    pub endpoints: Rng,
 }
 
 pub(crate) struct State {
@@ -32,6 +33,8 @@ pub(crate) struct State {
     pub(super) draws: Draws,
     pub(super) slow: u32,
     pub(super) deviation: Option<Deviation>,
+    /// Whether EndpointSlices follow the pods.
+    pub(super) endpoints: bool,
     /// How much of the journal has been taken in.
     pub(super) read: usize,
     pub(super) graph: Graph,
@@ -62,9 +65,11 @@ impl State {
                 kubelets: rng.fork("kubelets"),
                 network: rng.fork("network"),
                 apps: rng.fork("apps"),
+                endpoints: rng.fork("endpoints"),
             },
             slow: settings.slow.max(1),
             deviation: settings.deviation,
+            endpoints: settings.endpoints,
             read: 0,
             graph: Graph::default(),
             nodes: BTreeMap::new(),
@@ -119,6 +124,7 @@ impl State {
             Event::Schedule(key) => self.schedule(&key),
             Event::Kubelet(key) => self.sync_pod(&key),
             Event::Budget(key) => self.sync_budget(&key),
+            Event::Endpoints(key) => self.sync_endpoints(&key),
             Event::Namespace(name) => self.sync_namespace(&name),
             Event::Dependent(uid) => self.check_dependent(&uid),
             Event::Owner(uid) => self.check_owner(&uid),

@@ -3,6 +3,7 @@
 mod budget;
 mod crd;
 mod data;
+mod endpoint_slice;
 mod event;
 mod label_selector;
 mod namespace;
@@ -42,6 +43,7 @@ pub(crate) fn decode(resource: &Resource, version: &Version, object: &mut Value)
         Rules::Pod => shape::<api::core::v1::Pod>(object),
         Rules::Service => shape::<api::core::v1::Service>(object),
         Rules::Endpoints => shape::<api::core::v1::Endpoints>(object),
+        Rules::EndpointSlice => shape::<api::discovery::v1::EndpointSlice>(object),
         Rules::ConfigMap => shape::<api::core::v1::ConfigMap>(object),
         Rules::Secret => shape::<api::core::v1::Secret>(object),
         Rules::ServiceAccount => shape::<api::core::v1::ServiceAccount>(object),
@@ -176,6 +178,7 @@ fn default(resource: &Resource, object: &mut Value) {
             pod_template::default_template(spec);
         }
         Rules::CustomResourceDefinition => crd::default(map),
+        Rules::EndpointSlice => endpoint_slice::default(map),
         Rules::Namespace => namespace::default(map),
         Rules::Endpoints | Rules::ConfigMap | Rules::ServiceAccount | Rules::ControllerRevision | Rules::Custom => {}
     }
@@ -196,6 +199,7 @@ fn drop_disabled(resource: &Resource, object: &mut Value) {
         | Rules::Pod
         | Rules::Service
         | Rules::Endpoints
+        | Rules::EndpointSlice
         | Rules::ConfigMap
         | Rules::Secret
         | Rules::ServiceAccount
@@ -246,6 +250,7 @@ pub(crate) fn prepare_create(store: &mut Store, resource: &Resource, version: &V
         }
         Rules::PersistentVolumeClaim => object["status"] = json!({"phase": "Pending"}),
         Rules::Service => service::prepare_create(store, object),
+        Rules::EndpointSlice => object::set_meta(object, "generation", first_generation),
         Rules::Namespace => namespace::prepare_create(object),
         Rules::CustomResourceDefinition => {
             object::set_meta(object, "generation", first_generation);
@@ -272,6 +277,9 @@ pub(crate) fn prepare_update(resource: &Resource, version: &Version, part: Part,
         return;
     }
     drop_disabled(resource, object);
+    if resource.rules == Rules::EndpointSlice {
+        endpoint_slice::prepare_update(object, before);
+    }
     if !version.status {
         return;
     }
@@ -281,6 +289,9 @@ pub(crate) fn prepare_update(resource: &Resource, version: &Version, part: Part,
             if resource.rules == Rules::Namespace {
                 // Only its own part of a namespace ends it.
                 keep(object, before, "spec");
+            }
+            if resource.rules == Rules::Service {
+                service::prepare_update(object, before);
             }
             if resource.rules == Rules::CustomResourceDefinition {
                 let since = object::meta(before, "creationTimestamp").cloned().unwrap_or_default();
@@ -350,6 +361,7 @@ pub(crate) fn validate(resource: &Resource, object: &Value, before: Option<&Valu
         Rules::ConfigMap | Rules::Secret => data::validate(resource.rules, object, before),
         Rules::Event => event::validate(resource, object, before),
         Rules::Service => service::validate(object, before),
+        Rules::EndpointSlice => endpoint_slice::validate(object, before),
         Rules::ControllerRevision => validate_revision(object, before),
         Rules::Namespace
         | Rules::Node
@@ -372,6 +384,7 @@ pub(crate) fn validate_status(resource: &Resource, object: &Value, before: &Valu
         | Rules::Node
         | Rules::Service
         | Rules::Endpoints
+        | Rules::EndpointSlice
         | Rules::ConfigMap
         | Rules::Secret
         | Rules::ServiceAccount

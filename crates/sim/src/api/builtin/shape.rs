@@ -38,6 +38,7 @@ pub(super) fn tidy(rules: Rules, object: &mut Map<String, Value>) {
         | Rules::Pod
         | Rules::Service
         | Rules::Endpoints
+        | Rules::EndpointSlice
         | Rules::ConfigMap
         | Rules::Secret
         | Rules::ServiceAccount
