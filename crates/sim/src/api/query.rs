@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn a_query_is_decoded() {
         let query =
-            Query::parse(&http::Method::GET, "labelSelector=app%20in%20%28a%2Cb%29&limit=5&watch=true&dryRun=All")
+            Query::parse(&http::Method::POST, "labelSelector=app%20in%20%28a%2Cb%29&limit=5&watch=true&dryRun=All")
                 .unwrap();
         assert_eq!(query.labels, "app in (a,b)");
         assert_eq!(query.limit, 5);

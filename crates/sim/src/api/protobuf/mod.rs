@@ -342,7 +342,7 @@ mod tests {
         let labels = bytes(1, &[bytes(1, b"app"), bytes(2, b"pd")].concat());
         let limit = [number(1, 0), number(2, 0), bytes(3, b"")].concat();
         let spec = [bytes(2, &labels), bytes(3, &limit)].concat();
-        let raw = [bytes(1, &meta), bytes(2, &spec), bytes(3, &number(1, 0))].concat();
+        let raw = [bytes(1, &meta), bytes(2, &spec), bytes(3, &number(3, 0))].concat();
         assert_eq!(
             decode(&body("policy/v1", "PodDisruptionBudget", &raw)).unwrap(),
             json!({
