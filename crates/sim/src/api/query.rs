@@ -48,7 +48,8 @@ pub(crate) enum Route {
 
 impl Route {
     pub(crate) fn parse(path: &str) -> Self {
-        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(decode_path).collect();
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         match parts.as_slice() {
             ["api"] => Self::CoreVersions,
             ["apis"] => Self::Groups,
@@ -277,6 +278,11 @@ fn unknown_match(value: &str, revision: &str) -> Box<kube::core::Status> {
     let supported = ["Exact", "NotOlderThan", ""];
     errors.push(error::FieldError::not_supported("resourceVersionMatch", value.into(), &supported));
     error::invalid(error::Named { group: "meta.k8s.io", what: "ListOptions" }, "", &errors)
+}
+
+/// Undoes percent-encoding in a path, where a plus is a plus.
+fn decode_path(text: &str) -> String {
+    decode(&text.replace('+', "%2B"))
 }
 
 /// Undoes percent-encoding.
