@@ -149,15 +149,6 @@ pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
         errors.extend(problems.into_iter().map(|why| FieldError::invalid("metadata.name", name, why)));
     }
     errors.extend(contents(object));
-    let finalizers = object::finalizers(object);
-    for finalizer in &finalizers {
-        let problems = qualified_problems(finalizer).into_iter();
-        errors.extend(problems.map(|why| FieldError::invalid("metadata.finalizers", finalizer.as_str(), why)));
-    }
-    if ["orphan", "foregroundDeletion"].iter().all(|one| finalizers.iter().any(|finalizer| finalizer == one)) {
-        let why = "finalizer orphan and foregroundDeletion cannot be both set";
-        errors.push(FieldError::invalid("metadata.finalizers", json!(finalizers), why));
-    }
     errors.extend(unqualified_finalizers(resource, object));
     errors
 }
@@ -170,6 +161,15 @@ fn contents(object: &Value) -> Vec<FieldError> {
         errors.extend(problems.into_iter().map(|why| FieldError::invalid("metadata.annotations", key.as_str(), why)));
     }
     errors.extend(owners(object));
+    let finalizers = object::finalizers(object);
+    for finalizer in &finalizers {
+        let problems = qualified_problems(finalizer).into_iter();
+        errors.extend(problems.map(|why| FieldError::invalid("metadata.finalizers", finalizer.as_str(), why)));
+    }
+    if ["orphan", "foregroundDeletion"].iter().all(|one| finalizers.iter().any(|finalizer| finalizer == one)) {
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(FieldError::invalid("metadata.finalizers", json!(finalizers), why));
+    }
     errors
 }
 
@@ -308,7 +308,7 @@ pub(crate) fn qualified_problems(key: &str) -> Vec<String> {
 
 /// What must be true of the metadata of a changed object.
 pub(crate) fn validate_update(resource: &Resource, object: &Value, before: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+    let mut errors = contents(object);
     if object::is_deleting(before) {
         let old = object::finalizers(before);
         let mut added: Vec<String> = object::finalizers(object).into_iter().filter(|one| !old.contains(one)).collect();
@@ -329,7 +329,6 @@ pub(crate) fn validate_update(resource: &Resource, object: &Value, before: &Valu
             errors.push(FieldError::invalid(format!("metadata.{key}"), shown, "field is immutable"));
         }
     }
-    errors.extend(contents(object));
     errors.extend(unqualified_finalizers(resource, object));
     errors
 }

@@ -54,7 +54,8 @@ pub(crate) enum Route {
 
 impl Route {
     pub(crate) fn parse(path: &str) -> Self {
-        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(decode_path).collect();
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         match parts.as_slice() {
             ["api"] => Self::CoreVersions,
             ["apis"] => Self::Groups,
@@ -286,6 +287,11 @@ fn options(method: &http::Method) -> &'static str {
 pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs.filter(|(key, _)| *key == name).map(|(_, value)| decode(value)).next()
+}
+
+/// Undoes percent-encoding in a path, where a plus is a plus.
+fn decode_path(text: &str) -> String {
+    decode(&text.replace('+', "%2B"))
 }
 
 /// Undoes percent-encoding.

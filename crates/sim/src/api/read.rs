@@ -242,8 +242,8 @@ impl Store {
                 break;
             }
         }
-        // Whether what is left would be selected is for the next page to find out.
-        let left = found.count();
+        // Whether what is left would be selected is for the next page to find out. A name selects one, and no page follows.
+        let left = if selection.fields.names_one() { 0 } else { found.count() };
         // The next page starts right behind the last key: no key can be between it and this one.
         let resume = last
             .filter(|_| left > 0)

@@ -130,6 +130,11 @@ impl Fields {
         Ok(Self(terms))
     }
 
+    /// Whether at most one object of a namespace is selected.
+    pub(crate) fn names_one(&self) -> bool {
+        self.0.iter().any(|term| term.equal && term.path == ["metadata", "name"])
+    }
+
     /// Judges the object as it is stored.
     pub(crate) fn matches(&self, object: &Value) -> bool {
         self.0.iter().all(|term| {

@@ -142,8 +142,12 @@ impl Store {
         let asked_revision = object::revision(&object);
         let stamp = object::seconds(self.clock.now());
         let meta = object::meta_mut(&mut object);
-        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion", "generation"] {
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
             meta.remove(field);
+        }
+        // A dry run ends before the storage, which is what takes it away.
+        if !writer.dry_run {
+            meta.remove("resourceVersion");
         }
         meta.insert("creationTimestamp".to_owned(), stamp);
         let uid = self.new_uid();
@@ -187,7 +191,9 @@ impl Store {
             return Err(error::conflict(target.resource.named(), &target.name, &why));
         }
         check_name(target, &object)?;
-        object::meta_mut(&mut object).remove("resourceVersion");
+        if !writer.dry_run {
+            object::meta_mut(&mut object).remove("resourceVersion");
+        }
         self.create_managed(writer, target, object, Managed::Given)
     }
 
@@ -256,6 +262,7 @@ impl Store {
             // What a request says about itself is checked before anything is looked up.
             let mut object = object.clone();
             check_envelope(writer, target, &mut object)?;
+            self.warned = decode(writer, &resource, version, &mut object)?;
             check_name(target, &object)?;
         }
         let Some(stored) = self.get(&resource.storage, &key).cloned() else {
@@ -290,6 +297,7 @@ impl Store {
         }
         check_preconditions(writer, target, update, &object, &before)?;
 
+        object::set_revision(&mut object, object::revision(&before));
         carry_over(&mut object, &before);
         builtin::prepare_update(&resource, version, part, &mut object, &before);
         managed_fields::keep_times(&mut object, &before);
@@ -329,7 +337,9 @@ impl Store {
             return Err(wrong_uid(writer, target, uid, ""));
         }
         let mut object = object.clone();
-        object::meta_mut(&mut object).remove("resourceVersion");
+        if !writer.dry_run {
+            object::meta_mut(&mut object).remove("resourceVersion");
+        }
         self.create(writer, target, object)
     }
 }

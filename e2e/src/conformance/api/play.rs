@@ -118,7 +118,7 @@ async fn repeat(side: &Side, slots: &Slots, step: &Step) -> anyhow::Result<Answe
 fn request(slots: &Slots, step: &Step) -> anyhow::Result<Request<Bytes>> {
     let query: Vec<String> =
         step.query.iter().map(|(key, value)| format!("{key}={}", escape(&slots.fill(value)))).collect();
-    let path = slots.fill(&step.path);
+    let path = slots.fill(&step.path).split('/').map(escape).collect::<Vec<_>>().join("/");
     let uri = if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) };
     let mut request = Request::builder().method(step.method.clone()).uri(uri).header(header::USER_AGENT, &step.agent);
     if let Some(media) = &step.content_type
@@ -130,7 +130,7 @@ fn request(slots: &Slots, step: &Step) -> anyhow::Result<Request<Bytes>> {
     Ok(request.body(Bytes::from(slots.bytes(&step.body)))?)
 }
 
-/// Percent-encodes everything that is not plainly harmless in a query.
+/// Percent-encodes everything that is not plainly harmless in a query or in a part of a path.
 fn escape(text: &str) -> String {
     use std::fmt::Write;
     let mut escaped = String::new();
