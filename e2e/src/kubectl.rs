@@ -283,6 +283,7 @@ impl Session {
         self.says("label quorumcluster other -n default tier-", &["unlabeled"]).await?;
         self.says("wait quorumcluster other -n default --for=jsonpath={.spec.version}=8.5.2", &["condition met"])
             .await?;
+        self.says("wait quorumcluster other -n default --for=condition=Ready=False", &["condition met"]).await?;
         self.says("wait quorumcluster pd --for=condition=Ready", &["condition met"]).await?;
         let other = self.ask("get quorumcluster other -n default -o json", "").await?;
         self.given("replace -f -", &other.out.replace("8.5.2", "8.5.3"), &["replaced"]).await?;

@@ -1,6 +1,6 @@
 //! `--keep`: the cluster stays, and kubectl can talk to it.
 
-use std::{io::Write, time::Duration};
+use std::{cell::RefCell, io::Write, time::Duration};
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
@@ -10,14 +10,22 @@ use tokio::{
 };
 use windlass_sim::{clock::EPOCH, harness::Cluster};
 
+/// How fast a cluster that is behind catches up with the person's clock.
+const HURRY: f64 = 100_000.0;
+
 /// When a cluster that is kept begins: kubectl compares its times with the person's clock. A few minutes ago, so that a cluster
-/// that runs ahead for the length of the demo is not in the future afterwards.
+/// that runs faster for the length of the demo is not in the future afterwards.
 pub fn epoch() -> Timestamp {
     Timestamp::now().saturating_sub(Duration::from_mins(5)).unwrap_or(EPOCH)
 }
 
-/// Serves the API on loopback until somebody presses Ctrl-C.
-pub async fn keep(cluster: &Cluster) -> Result<()> {
+/// Serves the API on loopback until somebody presses Ctrl-C, with a clock that shows what the person's does.
+pub async fn keep(cluster: &Cluster, pace: &RefCell<f64>) -> Result<()> {
+    pace.replace(HURRY);
+    while cluster.clock.now() < Timestamp::now() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    pace.replace(1.0);
     let listener = TcpListener::bind("127.0.0.1:0").await.context("can't listen on loopback")?;
     let address = listener.local_addr()?;
     let kubeconfig = kubeconfig(&address.to_string());

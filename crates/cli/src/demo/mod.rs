@@ -101,8 +101,7 @@ async fn play(arguments: &Arguments) -> Result<ExitCode> {
     }
     drop(out);
     if arguments.keep {
-        *pace.borrow_mut() = 1.0;
-        keep::keep(&cluster).await?;
+        keep::keep(&cluster, &pace).await?;
     }
     Ok(if summary.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -16,6 +16,12 @@ const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list",
 const PART_VERBS: [&str; 3] = ["get", "patch", "update"];
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
+/// Namespaces are deleted one by one.
+fn verbs(resource: &Resource) -> Vec<&'static str> {
+    let refused = if resource.rules == Rules::Namespace { "deletecollection" } else { "" };
+    VERBS.into_iter().filter(|verb| *verb != refused).collect()
+}
+
 /// A part of an object that has an address of its own.
 struct Part {
     name: &'static str,
@@ -133,7 +139,7 @@ fn resource_list(group: &str, version: &str, resources: &[Arc<Resource>]) -> Val
             "singularName": resource.singular,
             "namespaced": resource.namespaced,
             "kind": resource.kind,
-            "verbs": VERBS,
+            "verbs": verbs(resource),
         });
         if !resource.short_names.is_empty() {
             value["shortNames"] = json!(resource.short_names);
@@ -199,7 +205,7 @@ fn aggregated_resource(resource: &Resource, version: &str) -> Option<Value> {
         "responseKind": kind(&resource.group, version, &resource.kind),
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
-        "verbs": VERBS,
+        "verbs": verbs(resource),
     });
     if !resource.short_names.is_empty() {
         value["shortNames"] = json!(resource.short_names);

@@ -11,6 +11,10 @@ use super::read::List;
 use super::resource::{Resource, Rules, Version};
 use super::table;
 
+/// As the real server says it, which speaks two languages more.
+const NOT_SERVED: &str = "only the following media types are accepted: application/json, application/yaml, \
+                          application/vnd.kubernetes.protobuf";
+
 /// How much of the object comes with a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Include {
@@ -72,10 +76,7 @@ impl Form {
         } else {
             let mut clauses: Vec<Clause<'_>> = accept.split(',').map(Clause::read).collect();
             clauses.sort_by_key(|clause| std::cmp::Reverse(clause.quality));
-            clauses
-                .iter()
-                .find_map(Clause::form)
-                .ok_or_else(|| error::no_such_form("only the following media types are accepted: application/json"))?
+            clauses.iter().find_map(Clause::form).ok_or_else(|| error::no_such_form(NOT_SERVED))?
         };
         match form {
             Self::Table(version, _) => Ok(Self::Table(version, included(include)?)),

@@ -65,7 +65,7 @@ impl Call<'_> {
         let media = self.content_type.split(';').next().unwrap_or("").trim();
         if media == protobuf::MEDIA {
             return protobuf::decode(self.body).map_err(|why| match why {
-                Unreadable::Kind => error::unsupported_media_type(&["application/json"]),
+                Unreadable::Kind => error::unsupported_media_type(&["application/json", "application/yaml"]),
                 Unreadable::Bytes => error::bad_request("the body of the request is no object in protobuf"),
             });
         }
@@ -159,10 +159,11 @@ impl Api {
                     Ok(query) => query,
                     Err(status) => return Reply::Done(refusal(&status)),
                 };
-                if let Err(status) = check_accepted(&target, &header(header::ACCEPT)) {
+                let accepts = header(header::ACCEPT);
+                if let Err(status) = check_accepted(&target, &accepts) {
                     return Reply::Done(refusal(&status));
                 }
-                let form = match Form::negotiate(&header(header::ACCEPT), &query.include_object) {
+                let form = match Form::negotiate(&accepts, &query.include_object) {
                     Ok(form) => form,
                     Err(status) => return Reply::Done(refusal(&status)),
                 };

@@ -62,10 +62,18 @@ impl State {
                     {"type": "InternalIP", "address": format!("10.0.0.{}", number + 10)},
                     {"type": "Hostname", "address": node},
                 ],
+                "allocatable": {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"},
+                "capacity": {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"},
                 "conditions": [{
                     "type": "Ready", "status": "True", "reason": "KubeletReady",
-                    "message": "kubelet is posting ready status", "lastTransitionTime": now,
+                    "message": "kubelet is posting ready status",
+                    "lastHeartbeatTime": now, "lastTransitionTime": now,
                 }],
+                "nodeInfo": {
+                    "architecture": "amd64", "bootID": "", "containerRuntimeVersion": "windlass://0", "kernelVersion": "0",
+                    "kubeletVersion": "v1.34.4", "kubeProxyVersion": "", "machineID": "", "operatingSystem": "linux",
+                    "osImage": "simulated", "systemUUID": "",
+                },
             }});
             let _ = self.api.merge_status::<NodeObject>("kubelet", "", &node, &status);
             self.nodes.insert(node, Node { number, ..Node::default() });

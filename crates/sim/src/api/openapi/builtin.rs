@@ -102,11 +102,33 @@ fn spell(schema: &mut Value) {
     }
 }
 
-/// Adds what the types don't say: how lists and maps are merged.
+/// Adds what the types don't say: how lists and maps are merged, and which fields a client may leave out although the type
+/// always has them.
 fn annotate(definition: &str, schema: &mut Value) {
+    if holds_schemas(definition) {
+        // A server says no more of what may be almost anything, and whoever follows every field would not come to an end.
+        *schema = json!({"description": schema.get("description").cloned().unwrap_or_default()});
+        return;
+    }
+    if let Some(required) = facts::required(definition)
+        && let Some(map) = schema.as_object_mut()
+    {
+        map.remove("required");
+        if !required.is_empty() {
+            map.insert("required".to_owned(), json!(required));
+        }
+    }
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
     for (field, schema) in properties {
         let Some(map) = schema.as_object_mut() else { continue };
         map.extend(facts::of(definition, field));
     }
+}
+
+/// The places of a custom resource's schema where another schema or any JSON may stand.
+fn holds_schemas(definition: &str) -> bool {
+    let Some(name) = definition.strip_prefix("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.") else {
+        return false;
+    };
+    name == "JSON" || name.starts_with("JSONSchemaPropsOr")
 }

@@ -10,17 +10,31 @@ use super::super::types::BUILT_IN;
 
 type Extensions = Map<String, Value>;
 
-/// By definition and field.
-static FACTS: LazyLock<BTreeMap<(&'static str, &'static str), Extensions>> = LazyLock::new(|| read(BUILT_IN));
+/// What is known of one definition.
+#[derive(Default)]
+struct Definition {
+    fields: BTreeMap<&'static str, Extensions>,
+    required: Vec<&'static str>,
+}
+
+static DEFINITIONS: LazyLock<BTreeMap<&'static str, Definition>> = LazyLock::new(|| read(BUILT_IN));
+
+fn find(definition: &str) -> Option<&'static Definition> {
+    DEFINITIONS.get(definition.strip_prefix("io.k8s.").unwrap_or(definition))
+}
 
 /// The extensions of one field of a definition.
 pub(super) fn of(definition: &str, field: &str) -> Extensions {
-    let name = definition.strip_prefix("io.k8s.").unwrap_or(definition);
-    FACTS.get(&(name, field)).cloned().unwrap_or_default()
+    find(definition).and_then(|known| known.fields.get(field)).cloned().unwrap_or_default()
 }
 
-fn read(table: &'static str) -> BTreeMap<(&'static str, &'static str), Extensions> {
-    let mut facts = BTreeMap::new();
+/// The fields that must be there; none where the definition is not known.
+pub(super) fn required(definition: &str) -> Option<&'static [&'static str]> {
+    find(definition).map(|known| known.required.as_slice())
+}
+
+fn read(table: &'static str) -> BTreeMap<&'static str, Definition> {
+    let mut definitions: BTreeMap<&str, Definition> = BTreeMap::new();
     let mut owner = "";
     for line in table.lines().filter(|line| !line.starts_with('#')) {
         if let Some(head) = line.strip_prefix("type ") {
@@ -28,11 +42,14 @@ fn read(table: &'static str) -> BTreeMap<(&'static str, &'static str), Extension
         } else if let Some(field) = line.strip_prefix("  ") {
             let mut words = field.split(' ');
             if let (Some(name), Some(of)) = (words.next(), words.next()) {
-                facts.insert((owner, name), extensions(of, words));
+                let words: Vec<&str> = words.collect();
+                let known = definitions.entry(owner).or_default();
+                known.required.extend(words.contains(&"required").then_some(name));
+                known.fields.insert(name, extensions(of, words.into_iter()));
             }
         }
     }
-    facts
+    definitions
 }
 
 fn extensions<'a>(of: &str, words: impl Iterator<Item = &'a str>) -> Extensions {
@@ -78,5 +95,7 @@ mod tests {
         assert_eq!(ports["x-kubernetes-patch-merge-key"], "containerPort");
         assert_eq!(of("io.k8s.api.core.v1.PodSpec", "volumes")["x-kubernetes-patch-strategy"], "merge,retainKeys");
         assert_eq!(of("io.k8s.api.core.v1.ContainerPort", "protocol")["default"], "TCP");
+        assert_eq!(required("io.k8s.api.apps.v1.StatefulSet"), Some(&[][..]));
+        assert_eq!(required("io.k8s.api.core.v1.ContainerPort"), Some(&["containerPort"][..]));
     }
 }
