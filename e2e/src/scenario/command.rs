@@ -51,10 +51,18 @@ pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
         rows.push(run::run(&site, scenario, arguments.keep).await);
     }
     match arguments.output {
-        Output::Table => println!("{}", row::table(&rows)),
+        Output::Table => println!("{}\n{}", row::table(&rows), closing(&rows)),
         Output::Json => println!("{}", serde_json::to_string(&rows)?),
     }
     Ok(if rows.iter().all(row::Row::passed) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The last line, which `cargo xtask test` reads.
+fn closing(rows: &[row::Row]) -> String {
+    let passed = rows.iter().filter(|row| row.passed()).count();
+    let acknowledged: usize = rows.iter().map(|row| row.acknowledged).sum();
+    let lost: usize = rows.iter().map(|row| row.lost).sum();
+    format!("e2e: {passed} of {} scenarios passed, {acknowledged} writes acknowledged, {lost} lost", rows.len())
 }
 
 fn choose(name: Option<&str>) -> Result<Vec<&'static Scenario>> {

@@ -1,9 +1,12 @@
 //! What all scenarios share: the cluster, the images, Windlass ready to be run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use kube::Client;
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 
 use super::operator::Installation;
 use crate::{
@@ -31,9 +34,17 @@ impl Site {
         let options =
             cluster::Options { name: "default".into(), shape: Shape::Node, played_nodes: 0, api_server: Vec::new() };
         let cluster = cluster::up(&options).await?;
-        let client = cluster::client(&cluster.kubeconfig()).await?;
+        let client = client(&cluster.kubeconfig()).await?;
         let etcd = applications::load(&cluster)?;
         let windlass = Installation::install(&cluster, client.clone(), program)?;
         Ok(Self { cluster, client, etcd, windlass, seed })
     }
+}
+
+/// A client that tries nothing again by itself: a refused eviction is an answer.
+async fn client(kubeconfig: &Path) -> Result<Client> {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    config.default_retry = false;
+    Ok(Client::try_from(config)?)
 }

@@ -11,23 +11,22 @@ use crate::{
 
 /// An image whose program ends at once.
 pub async fn crashing(trial: &mut Trial<'_>) -> Result<()> {
-    mended(trial, CRASHING, &["CrashLooping", "DeadlineExceeded"]).await
+    mended(trial, CRASHING, "CrashLooping").await
 }
 
 /// An image that is nowhere.
 pub async fn missing(trial: &mut Trial<'_>) -> Result<()> {
-    mended(trial, "windlass.test/etcd:not-there", &["ImagePullFailed", "DeadlineExceeded"]).await
+    mended(trial, "windlass.test/etcd:not-there", "ImagePullFailed").await
 }
 
-async fn mended(trial: &mut Trial<'_>, image: &str, reasons: &[&str]) -> Result<()> {
+async fn mended(trial: &mut Trial<'_>, image: &str, reason: &str) -> Result<()> {
     let new = trial.site.etcd.new.clone();
     let mut others = Vec::new();
     for ordinal in 0..trial.replicas - 1 {
         others.push((set::pod(ordinal), trial.uid(&set::pod(ordinal)).await?));
     }
-    let deadlines = json!({"deadlines": {"ready": "10s"}});
-    trial.resource.change(json!({"version": new.version, "image": image, "upgrade": deadlines})).await?;
-    let reason = trial.resource.waits_for(reasons, 120).await?;
+    trial.resource.change(json!({"version": new.version, "image": image})).await?;
+    trial.resource.waits_for(&[reason], 120).await?;
     let message = trial.resource.seen().await?.message;
     say(&format!("{reason}: {message}"));
     for (pod, uid) in &others {
