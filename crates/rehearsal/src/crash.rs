@@ -42,7 +42,7 @@ enum Plot {
 pub const STORIES: &[Story] = &[
     Story { setting: PD, plot: Plot::Upgrade, seed: 1 },
     Story { setting: PD, plot: Plot::Upgrade, seed: 3 },
-    Story { setting: ETCD, plot: Plot::Upgrade, seed: 1 },
+    Story { setting: ETCD, plot: Plot::Upgrade, seed: 2 },
     Story { setting: PD, plot: Plot::Mend, seed: 3 },
     Story { setting: ETCD, plot: Plot::Mend, seed: 2 },
 ];

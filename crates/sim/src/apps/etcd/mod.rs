@@ -14,6 +14,8 @@ use crate::rng::Rng;
 
 /// Entries that the quorum writes each second while it has a leader.
 const ENTRIES_PER_SECOND: u64 = 20;
+/// Entries of a log in which nobody has written anything.
+const FOUNDING_ENTRIES: u64 = 8;
 /// How long a member waits for its leader before it votes, at least; at most twice as long.
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -89,7 +91,7 @@ impl EtcdCluster {
             leader: None,
             version: None,
             term: 1,
-            index: 10,
+            index: 0,
             growing_since: None,
             waiting: None,
             transfer: 0,
@@ -271,6 +273,10 @@ impl EtcdCluster {
     }
 
     fn lead(&mut self, context: &mut Context, name: String) {
+        if self.index == 0 {
+            // The members themselves, and what they tell of themselves.
+            self.index = FOUNDING_ENTRIES;
+        }
         self.leader = Some(name);
         self.term += 1;
         self.grow(context.now, true);
