@@ -326,7 +326,12 @@ pub(crate) fn validate_update(resource: &Resource, object: &Value, before: &Valu
         let (new, old) = (object::meta(object, key), object::meta(before, key));
         if new != old {
             let shown = new.cloned().unwrap_or(Value::Null);
-            errors.push(FieldError::invalid(format!("metadata.{key}"), shown, "field is immutable"));
+            let error = FieldError::invalid(format!("metadata.{key}"), shown, "field is immutable");
+            if resource.rules != Rules::Custom {
+                // The rules of every built-in kind say it once more.
+                errors.push(error.clone());
+            }
+            errors.push(error);
         }
     }
     errors.extend(unqualified_finalizers(resource, object));

@@ -71,11 +71,16 @@ async fn spec_and_status_are_written_apart() {
 }
 
 #[rstest]
-#[case(json!({}), "spec.size: Required value")]
+#[case(
+    json!({}),
+    "[spec.size: Required value, <nil>: Invalid value: null: some validation rules were not checked because the object was \
+     invalid; correct the existing errors to complete validation]"
+)]
 #[case(json!({"size": 10}), "spec.size: Invalid value: 10: spec.size in body should be less than or equal to 9")]
 #[case(
     json!({"size": 2, "mode": "Odd"}),
-    "spec.mode: Unsupported value: \"Odd\": supported values: \"Safe\", \"Fast\""
+    "[spec.mode: Unsupported value: \"Odd\": supported values: \"Safe\", \"Fast\", <nil>: Invalid value: null: some validation \
+     rules were not checked because the object was invalid; correct the existing errors to complete validation]"
 )]
 #[case(json!({"size": 3, "limit": 2}), "spec.size: Forbidden: size 3 is over the limit")]
 #[case(
@@ -128,7 +133,7 @@ async fn a_put_needs_a_resource_version() {
     assert_eq!(answer.code, 422);
     assert_eq!(
         answer.message(),
-        "Widget.example.com \"a\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+        "widgets.example.com \"a\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"
     );
     assert_eq!(put(&api, &format!("{WIDGETS}/none"), &widget("none", &json!({"size": 2}))).code, 404);
 }

@@ -109,7 +109,7 @@ async fn leases_need_a_resource_version_but_a_put_can_make_one() {
     assert_eq!((blind.code, blind.reason()), (422, "Invalid"));
     assert_eq!(
         blind.message(),
-        "Lease.coordination.k8s.io \"lead\" is invalid: metadata.resourceVersion: Invalid value: 0: \
+        "leases.coordination.k8s.io \"lead\" is invalid: metadata.resourceVersion: Invalid value: 0: \
          must be specified for an update"
     );
     let held: Lease = api.get("default", "lead").unwrap();

@@ -9,6 +9,19 @@ pub(super) fn default_pod(pod: &mut Map<String, Value>) {
     let spec = child(pod, "spec");
     default_pod_spec(spec);
     default(spec, "enableServiceLinks", json!(true));
+    for key in ["containers", "initContainers"] {
+        list_mut(spec, key).for_each(request_up_to_the_limit);
+    }
+}
+
+/// What is limited and not requested is requested up to the limit: of pods, not of templates for them.
+fn request_up_to_the_limit(container: &mut Map<String, Value>) {
+    let Some(Value::Object(resources)) = container.get_mut("resources") else { return };
+    let limits = resources.get("limits").and_then(Value::as_object).cloned().unwrap_or_default();
+    if !limits.is_empty() {
+        let requests = child(resources, "requests");
+        limits.into_iter().for_each(|(name, limit)| default(requests, &name, limit));
+    }
 }
 
 /// Defaults the `template` of a workload's spec.
@@ -64,14 +77,6 @@ fn default_container(container: &mut Map<String, Value>) {
         let hook = container.get_mut("lifecycle").and_then(|lifecycle| lifecycle.get_mut(moment));
         if let Some(get) = hook.and_then(|hook| hook.get_mut("httpGet")).and_then(Value::as_object_mut) {
             default_get(get);
-        }
-    }
-    if let Some(Value::Object(resources)) = container.get_mut("resources") {
-        // What is limited and not requested is requested up to the limit.
-        let limits = resources.get("limits").and_then(Value::as_object).cloned().unwrap_or_default();
-        if !limits.is_empty() {
-            let requests = child(resources, "requests");
-            limits.into_iter().for_each(|(name, limit)| default(requests, &name, limit));
         }
     }
     for key in ["livenessProbe", "readinessProbe", "startupProbe"] {
