@@ -114,6 +114,7 @@ mod tests {
 
     use super::diagnose;
 
+    #[expect(clippy::needless_pass_by_value, reason = "callers write the JSON in place")]
     fn pod(status: Value) -> k8s_openapi::api::core::v1::Pod {
         serde_json::from_value(json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pd-2"},
@@ -126,6 +127,7 @@ mod tests {
         .unwrap()
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "callers write the JSON in place")]
     fn of(container: Value) -> Value {
         let mut status =
             json!({"name": "pd", "image": "pd@sha256:0", "imageID": "", "ready": false, "restartCount": 0});

@@ -308,10 +308,10 @@ impl Judge<'_> {
         let Some(made) = change.after.as_deref() else { return };
         let Some(owner) = made.pointer("/metadata/ownerReferences/0/name").and_then(Value::as_str) else { return };
         let Some(set) = self.sets.get_mut(&(pod.0.clone(), owner.to_owned())) else { return };
-        let waited = set.mended.iter().any(|mended| *mended == pod.1);
+        let ours = set.mended.contains(&pod.1);
         set.mended.retain(|mended| *mended != pod.1);
         let (wanted, made) = (images(set.object.pointer("/spec/template/spec")), images(made.get("spec")));
-        if waited && wanted != made {
+        if ours && wanted != made {
             let text = format!("{} was deleted by us and came back from {made:?}, not from {wanted:?}", pod.1);
             self.violation(at, &text);
         }

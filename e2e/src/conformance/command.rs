@@ -38,7 +38,6 @@ pub struct Arguments {
 }
 
 /// Runs it on control planes of its own, which are taken down at the end.
-#[expect(clippy::print_stdout, reason = "the closing lines are what this program is for")]
 pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
     let server = start("conformance-api", Shape::ApiServer, 0).await?;
     let answers = compare_api(arguments, &server).await;

@@ -1,4 +1,5 @@
 //! The embedded cluster held to the real one: the same scripts on both, and the answers compared.
+#![expect(clippy::print_stdout, reason = "progress and differences are what these programs are for")]
 
 pub mod api;
 pub mod command;

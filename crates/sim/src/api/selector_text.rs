@@ -1,4 +1,5 @@
 //! The grammar of a label selector in a query: `a=b,c in (d,e),!f`.
+#![expect(clippy::wildcard_enum_match_arm, reason = "a parser names the tokens that it takes; all others are an error")]
 
 use std::collections::BTreeSet;
 
@@ -60,7 +61,7 @@ impl Token {
     }
 
     /// Where a value is expected, the two words that are operators elsewhere are values.
-    fn as_value(self) -> Self {
+    fn into_value(self) -> Self {
         match self {
             Self::In | Self::NotIn => Self::Word(self.text().to_owned()),
             Self::Word(_)
@@ -128,7 +129,7 @@ struct Parser {
 
 impl Parser {
     fn ahead(&self) -> Token {
-        self.tokens.get(self.at).cloned().unwrap_or(Token::End).as_value()
+        self.tokens.get(self.at).cloned().unwrap_or(Token::End).into_value()
     }
 
     fn operator(&mut self) -> Token {
@@ -138,7 +139,7 @@ impl Parser {
     }
 
     fn value(&mut self) -> Token {
-        self.operator().as_value()
+        self.operator().into_value()
     }
 
     fn requirement(&mut self) -> Result<Requirement, String> {

@@ -194,13 +194,13 @@ fn labels(service: &Value) -> Value {
 
 /// The service's ports as this pod has them; a port that the pod doesn't name is left out.
 fn ports_of(service: &Value, pod: &Value) -> Value {
-    let number_of = |port: &Value| match &port["targetPort"] {
-        Value::String(wanted) => list(pod, "/spec/containers")
+    let number_of = |port: &Value| match port["targetPort"].as_str() {
+        Some(wanted) => list(pod, "/spec/containers")
             .iter()
             .flat_map(|container| list(container, "/ports"))
             .find(|declared| text(declared, "/name") == wanted && declared["protocol"] == port["protocol"])
             .and_then(|declared| number(declared, "/containerPort")),
-        given => given.as_i64(),
+        None => port["targetPort"].as_i64(),
     };
     list(service, "/spec/ports")
         .iter()

@@ -55,7 +55,7 @@ impl State {
                 "poddisruptionbudgets.policy" => self.look(Event::Budget(change.key)),
                 "services" => self.look_at_service(change.key),
                 "endpointslices.discovery.k8s.io" if change.verb == Verb::Delete => {
-                    self.look_at_services(&change.key.namespace)
+                    self.look_at_services(&change.key.namespace);
                 }
                 "nodes" => self.node_changed(&change.key.name, &change.object),
                 "namespaces" if terminating(&change.object) => self.look(Event::Namespace(change.key.name)),

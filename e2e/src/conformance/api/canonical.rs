@@ -249,7 +249,7 @@ impl Canon {
             {
                 let next = self.uids.len();
                 let number = *self.uids.entry(candidate.to_owned()).or_insert(next);
-                result.push_str(&format!("<uid {number}>"));
+                result.extend(["<uid ", &number.to_string(), ">"]);
                 rest = &rest[LENGTH..];
             } else {
                 let step = rest.chars().next().map_or(1, char::len_utf8);

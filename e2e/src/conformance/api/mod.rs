@@ -151,7 +151,9 @@ impl Stage {
                 played.differences
             };
             if self.deviation.is_none() {
-                differences.iter().for_each(|difference| println!("{difference}"));
+                for difference in &differences {
+                    println!("{difference}");
+                }
             }
             report.differences.extend(differences);
             if self.deviation.is_some() {

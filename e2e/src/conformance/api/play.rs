@@ -40,26 +40,22 @@ pub async fn play(side: &Side, namespace: &str, script: &Script) -> anyhow::Resu
     let mut open = Vec::new();
     side.send(request(&slots, &create(Kind::Namespace, Kind::Namespace.minimal("$(ns)")))?).await?;
     for (number, step) in script.steps.iter().enumerate() {
-        let answer = match &step.marker {
-            Some(marker) => {
-                settle(side, &slots, step).await?;
-                match side.open(request(&slots, step)?).await? {
-                    Opened::Stream(lines) => {
-                        open.push(Open { step: number, lines, marker: marker.clone() });
-                        opened()
-                    }
-                    Opened::Refused(answer) => answer,
+        settle(side, &slots, step).await?;
+        let answer = if let Some(marker) = &step.marker {
+            match side.open(request(&slots, step)?).await? {
+                Opened::Stream(lines) => {
+                    open.push(Open { step: number, lines, marker: marker.clone() });
+                    opened()
                 }
+                Opened::Refused(answer) => answer,
             }
-            None => {
-                settle(side, &slots, step).await?;
-                let answer = repeat(side, &slots, step).await?;
-                note_generated(step, &answer, &mut transcript.generated);
-                if let Some(slot) = step.save.as_ref().filter(|_| answer.code < 300) {
-                    slots.saved.insert(slot.clone(), answer.body.clone());
-                }
-                answer
+        } else {
+            let answer = repeat(side, &slots, step).await?;
+            note_generated(step, &answer, &mut transcript.generated);
+            if let Some(slot) = step.save.as_ref().filter(|_| answer.code < 300) {
+                slots.saved.insert(slot.clone(), answer.body.clone());
             }
+            answer
         };
         transcript.answers.push(answer);
     }

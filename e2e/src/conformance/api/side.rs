@@ -82,7 +82,7 @@ impl Side {
                 let request =
                     deviation.map_or_else(|| request.clone(), |deviation| deviation.of_request(api, &request));
                 let response = api.service("conformance").answer(request);
-                let answer = read(response.map(|body| body.boxed_unsync())).await?;
+                let answer = read(response.map(BodyExt::boxed_unsync)).await?;
                 Ok(deviation.map_or_else(|| answer.clone(), |deviation| deviation.of_answer(&answer)))
             }
             Self::Real(client) => {
@@ -98,7 +98,7 @@ impl Side {
             Self::Embedded(api, deviation) => {
                 let request =
                     deviation.map_or_else(|| request.clone(), |deviation| deviation.of_request(api, &request));
-                (api.service("conformance").answer(request).map(|body| body.boxed_unsync()), *deviation)
+                (api.service("conformance").answer(request).map(BodyExt::boxed_unsync), *deviation)
             }
             Self::Real(client) => {
                 let response = client.send(request.map(kube::client::Body::from)).await?;

@@ -94,14 +94,13 @@ impl Cast {
 
     /// The answer with roles in the place of members.
     pub fn canonical(&self, code: u16, text: &str) -> String {
-        let body = match serde_json::from_str::<Value>(text) {
-            Ok(body) => self.clean("", &body).to_string(),
-            Err(_) => {
-                // The checks of /readyz come in no order.
-                let mut lines: Vec<&str> = text.lines().collect();
-                lines.sort_unstable();
-                lines.join("|")
-            }
+        let body = if let Ok(body) = serde_json::from_str::<Value>(text) {
+            self.clean("", &body).to_string()
+        } else {
+            // The checks of /readyz come in no order.
+            let mut lines: Vec<&str> = text.lines().collect();
+            lines.sort_unstable();
+            lines.join("|")
         };
         format!("{code} {body}")
     }

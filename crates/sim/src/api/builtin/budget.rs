@@ -52,5 +52,5 @@ fn internal(spec: &Value) -> Value {
 
 pub(super) fn validate_status(budget: &Value) -> Vec<FieldError> {
     let keys = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
-    keys.iter().flat_map(|key| not_negative(budget, &["status", key], &format!("status.{key}"))).collect()
+    keys.iter().filter_map(|key| not_negative(budget, &["status", key], &format!("status.{key}"))).collect()
 }

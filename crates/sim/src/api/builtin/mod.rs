@@ -94,10 +94,12 @@ fn prepare_shape(resource: &Resource, object: &mut Value) {
 
 /// A time of microseconds has six digits behind the point, neither more nor less.
 fn check_times(resource: &Resource, object: &Value) -> Result<(), String> {
-    let paths: &[&[&str]] = match resource.rules {
-        Rules::Lease => &[&["spec", "acquireTime"], &["spec", "renewTime"]],
-        Rules::Event => &[&["eventTime"], &["series", "lastObservedTime"]],
-        _ => &[],
+    let paths: &[&[&str]] = if resource.rules == Rules::Lease {
+        &[&["spec", "acquireTime"], &["spec", "renewTime"]]
+    } else if resource.rules == Rules::Event {
+        &[&["eventTime"], &["series", "lastObservedTime"]]
+    } else {
+        &[]
     };
     for path in paths {
         let Some(text) = object::at(object, path).and_then(Value::as_str) else { continue };

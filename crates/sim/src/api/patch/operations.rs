@@ -68,14 +68,14 @@ fn apply(operation: &Map<String, Value>, object: &mut Value) -> Option<()> {
         }
         "copy" => {
             let (place, key) = find(object, text("from")?)?;
-            let copied = get(place, &key)?.cloned().unwrap_or(Value::Null);
+            let copied = get(place, &key)?.clone();
             let (place, key) = find(object, path?)?;
             add(place, &key, copied)
         }
         "test" if path == Some("") => (*object == value()).then_some(()),
         "test" => {
             let (place, key) = find(object, path?)?;
-            let found = get(place, &key)?.cloned().unwrap_or(Value::Null);
+            let found = get(place, &key)?.clone();
             (found == value()).then_some(())
         }
         _ => None,
@@ -111,11 +111,11 @@ fn index(length: usize, text: &str) -> Option<usize> {
     usize::try_from(index).ok()
 }
 
-/// What is there; none where the place can't be, and nothing where an object has no such field.
-fn get<'a>(place: &'a Value, key: &str) -> Option<Option<&'a Value>> {
+/// What is there; none where the place can't be, and null where an object has no such field.
+fn get<'a>(place: &'a Value, key: &str) -> Option<&'a Value> {
     match place {
-        Value::Object(map) => Some(map.get(key)),
-        Value::Array(list) => list.get(index(list.len(), key)?).map(Some),
+        Value::Object(map) => Some(map.get(key).unwrap_or(&Value::Null)),
+        Value::Array(list) => list.get(index(list.len(), key)?),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
 }

@@ -25,6 +25,7 @@ pub fn scripts() -> Vec<Script> {
     ]
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write the JSON in place")]
 fn with_spec(kind: Kind, name: &str, spec: Value) -> Step {
     create(kind, kind.with(name, &json!({"spec": spec})))
 }
@@ -298,7 +299,7 @@ fn namespaces() -> Script {
     let name = "x-$(ns)";
     let inside = |name: &str| {
         let mut step = create(ConfigMap, ConfigMap.minimal(name));
-        step.path = "/api/v1/namespaces/x-$(ns)/configmaps".to_owned();
+        step.path = "/api/v1/namespaces/x-$(ns)/configmaps".into();
         step
     };
     let finalize = Step { method: http::Method::PUT, ..get(Namespace, name).part("finalize") };

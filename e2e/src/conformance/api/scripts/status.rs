@@ -1,4 +1,5 @@
 //! The parts of objects with an address of their own: status, scale, binding; and what moves the generation.
+#![expect(clippy::wildcard_enum_match_arm, reason = "what is not named here is a custom resource")]
 
 use serde_json::{Value, json};
 
