@@ -31,12 +31,9 @@ enum Command {
     E2e(scenario::command::Arguments),
     /// The real kubectl on the embedded cluster of `windlass demo --keep`
     Kubectl {
-        /// Which kubectl
-        #[arg(long, default_value = "kubectl")]
-        kubectl: PathBuf,
-        /// Which windlass
-        #[arg(long, default_value = "target/debug/windlass")]
-        windlass: PathBuf,
+        /// Another kubectl than the one that is built here
+        #[arg(long)]
+        kubectl: Option<PathBuf>,
     },
     /// Windlass's own image: static, non-root, without the embedded cluster
     Image {
@@ -104,9 +101,13 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::Cluster { command } => run_cluster(command).await,
         Command::Conformance(arguments) => conformance::command::run(&arguments).await,
         Command::E2e(arguments) => scenario::command::run(&arguments).await,
-        Command::Kubectl { kubectl, windlass } => {
-            let checks = kubectl::run(&kubectl, &windlass).await?;
-            println!("{checks} commands of kubectl do what they do on a real cluster");
+        Command::Kubectl { kubectl } => {
+            let kubectl = match kubectl {
+                Some(kubectl) => kubectl,
+                None => cluster::kubectl()?,
+            };
+            let checks = kubectl::run(&kubectl, &operator_image::build_demo()?).await?;
+            println!("kubectl: {checks} commands do what they do on a real cluster");
             Ok(ExitCode::SUCCESS)
         }
         Command::Image { name, output, load } => {

@@ -19,24 +19,39 @@ pub fn build_program() -> Result<PathBuf> {
     let target = format!("{}-unknown-linux-musl", env::consts::ARCH);
     prepare(&target)?;
     say("building the operator, static and without the embedded cluster");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no workspace")?;
+    let root = workspace()?;
     let home =
         env::var("CARGO_HOME").or_else(|_| env::var("HOME").map(|home| format!("{home}/.cargo"))).unwrap_or_default();
     // Where it was built must not show in the program: the same sources give the same bytes.
     let flags = format!("--remap-path-prefix={}=windlass --remap-path-prefix={home}=cargo", root.display());
-    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["build", "--release", "--locked", "--package", "windlass", "--no-default-features", "--target", &target])
-        .args(["--message-format", "json-render-diagnostics"])
+    let mut cargo = cargo_build(root);
+    cargo
+        .args(["--release", "--locked", "--no-default-features", "--target", &target])
         .env("RUSTFLAGS", flags)
         .env("CARGO_PROFILE_RELEASE_STRIP", "symbols")
         .env("CARGO_PROFILE_RELEASE_DEBUG", "none")
-        .env(format!("CC_{}", target.replace('-', "_")), "musl-gcc")
-        .current_dir(root)
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .context("cargo can't be started")?;
-    ensure!(output.status.success(), "the operator does not build");
+        .env(format!("CC_{}", target.replace('-', "_")), "musl-gcc");
+    built(&mut cargo)
+}
+
+/// Builds the program with the embedded cluster in it, as people run it for the demo; where it is.
+pub fn build_demo() -> Result<PathBuf> {
+    built(&mut cargo_build(workspace()?))
+}
+
+fn workspace() -> Result<&'static Path> {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no workspace")
+}
+
+fn cargo_build(root: &Path) -> Command {
+    let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+    cargo.args(["build", "--package", "windlass", "--message-format", "json-render-diagnostics"]).current_dir(root);
+    cargo
+}
+
+fn built(cargo: &mut Command) -> Result<PathBuf> {
+    let output = cargo.stderr(std::process::Stdio::inherit()).output().context("cargo can't be started")?;
+    ensure!(output.status.success(), "windlass does not build");
     let text = String::from_utf8_lossy(&output.stdout);
     let messages = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let mut programs = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from));

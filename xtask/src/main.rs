@@ -44,6 +44,9 @@ enum Chore {
     /// The embedded cluster held to a real API server, a real controller-manager and real etcd
     #[command(disable_help_flag = true)]
     Conformance(Words),
+    /// The real kubectl on the embedded cluster of `windlass demo --keep`
+    #[command(disable_help_flag = true)]
+    Kubectl(Words),
     /// Windlass's own image, as an OCI archive
     #[command(disable_help_flag = true)]
     Image(Words),
@@ -63,6 +66,7 @@ fn main() -> Result<ExitCode> {
         Chore::Cluster(Words { words }) => shell::e2e("cluster", &words),
         Chore::E2e(Words { words }) => shell::e2e("e2e", &words),
         Chore::Conformance(Words { words }) => shell::e2e("conformance", &words),
+        Chore::Kubectl(Words { words }) => shell::e2e("kubectl", &words),
         Chore::Image(Words { words }) => shell::e2e("image", &words),
     }
 }

@@ -117,6 +117,12 @@ pub fn build_all() -> Result<usize> {
     Ok(Tool::ALL.len())
 }
 
+/// The real kubectl of the cluster's version.
+pub fn kubectl() -> Result<PathBuf> {
+    missing::check(false)?;
+    Ok(tools::build(Tool::Kubernetes)?.join("kubectl"))
+}
+
 fn build_tools(options: &Options) -> Result<()> {
     tools::build(Tool::Kubernetes)?;
     tools::build(Tool::EtcdNew)?;
