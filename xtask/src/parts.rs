@@ -5,10 +5,7 @@ use std::{process::ExitCode, time::Instant};
 use anyhow::{Result, bail, ensure};
 use serde_json::Value;
 
-use crate::{
-    citations, generate, purity,
-    shell::{self, cargo},
-};
+use crate::{citations, generate, purity, shell::cargo};
 
 /// What a part came to.
 enum Outcome {
@@ -58,17 +55,10 @@ const PARTS: &[Part] = &[
     Part { name: "crash", budget: minutes(5, 3), run: || rehearse("crash", &[]) },
     Part { name: "walks", budget: minutes(3, 2), run: || rehearse("walks", &["--seeds", SEEDS]) },
     Part { name: "bugs", budget: minutes(3, 2), run: || rehearse("bugs", &["--seeds", SEEDS]) },
-    Part { name: "tools", budget: minutes(12, 0), run: || real("cluster", &["build"]) },
-    Part { name: "conformance", budget: minutes(6, 4), run: || real("conformance", &["--ci"]) },
-    Part { name: "kubectl", budget: minutes(2, 1), run: || real("kubectl", &[]) },
-    Part { name: "e2e", budget: minutes(11, 7), run: || real("e2e", &[]) },
 ];
 
 /// How many random walks CI takes, and how many a seeded bug may survive.
 const SEEDS: &str = "2000";
-
-/// What the tests on a real cluster exit with where something that they need is missing.
-const SKIPPED: i32 = 3;
 
 /// Runs the parts and closes with a line for each.
 pub fn run(filter: Option<&str>, list: bool) -> Result<ExitCode> {
@@ -241,22 +231,5 @@ fn rehearse(suite: &str, words: &[&str]) -> Result<Outcome> {
     let (count, what) = rest.split_once(' ').unwrap_or_default();
     let count = count.parse::<usize>().unwrap_or(0);
     ensure!(count > 0, "{suite} ran nothing: {line}");
-    Ok(Outcome::Passed(count, what.to_owned()))
-}
-
-/// One command of the tests on a real cluster. Its last line says what it tried; where this machine lacks something, what.
-fn real(command: &str, words: &[&str]) -> Result<Outcome> {
-    let mut all = vec!["run", "--quiet", "--package", "windlass-e2e", "--", command];
-    all.extend(words);
-    let (code, output) = shell::cargo_code(&all)?;
-    let line = output.lines().last().unwrap_or_default();
-    if code == SKIPPED {
-        return Ok(Outcome::Skipped(line.to_owned()));
-    }
-    ensure!(code == 0, "{command} failed: {line}");
-    let rest = line.split_once(": ").map_or(line, |(_, rest)| rest);
-    let (count, what) = rest.split_once(' ').unwrap_or_default();
-    let count = count.parse::<usize>().unwrap_or(0);
-    ensure!(count > 0, "{command} ran nothing: {line}");
     Ok(Outcome::Passed(count, what.to_owned()))
 }

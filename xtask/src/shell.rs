@@ -17,15 +17,6 @@ pub fn root() -> PathBuf {
 
 /// `cargo` with these words, shown as it runs. What it printed on standard output; an error if it failed.
 pub fn cargo(words: &[&str]) -> Result<String> {
-    let (code, text) = cargo_code(words)?;
-    if code != 0 {
-        bail!("cargo {} failed", words.join(" "));
-    }
-    Ok(text)
-}
-
-/// `cargo` with these words, shown as it runs: its exit code, and what it printed on standard output.
-pub fn cargo_code(words: &[&str]) -> Result<(i32, String)> {
     let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let mut child = Command::new(cargo)
         .args(words)
@@ -46,7 +37,10 @@ pub fn cargo_code(words: &[&str]) -> Result<(i32, String)> {
     });
     let status = child.wait()?;
     let text = reader.join().unwrap_or_default();
-    Ok((status.code().unwrap_or(1), text))
+    if !status.success() {
+        bail!("cargo {} failed", words.join(" "));
+    }
+    Ok(text)
 }
 
 /// A command of the tests on a real cluster; its exit code is ours.

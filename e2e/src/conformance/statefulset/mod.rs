@@ -186,8 +186,10 @@ mod tests {
             let only = Some(matrix::notices(deviation).to_owned());
             let scenarios = chosen(&Options { only, ..Options::default() });
             let shows = |scenario: &Scenario| {
-                let end = |deviation| embedded::play(scenario, deviation).unwrap().pop().unwrap().snapshot;
-                end(None) != end(Some(deviation))
+                let states = |deviation| -> Vec<_> {
+                    embedded::play(scenario, deviation).unwrap().into_iter().map(|point| point.snapshot).collect()
+                };
+                states(None) != states(Some(deviation))
             };
             assert!(scenarios.iter().any(shows), "{deviation:?}");
         }
