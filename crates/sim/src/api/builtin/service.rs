@@ -188,6 +188,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "callers write the JSON in place")]
     fn problems(spec: Value) -> String {
         let mut service = json!({"metadata": {"name": "x"}, "spec": spec});
         default(object::as_map(&mut service));
