@@ -94,7 +94,12 @@ impl Process {
 
     /// Sends a signal to the program, if it still runs.
     pub fn signal(&self, signal: Signal) -> Result<()> {
-        self.send(self.program(), signal)
+        self.send(self.program(), signal)?;
+        // nsenter freezes with the program that it started, and does not wake with it.
+        if signal == Signal::CONT {
+            self.send(self.pid, signal)?;
+        }
+        Ok(())
     }
 
     fn send(&self, to: u32, signal: Signal) -> Result<()> {

@@ -11,6 +11,7 @@ use kube::{
 use serde_json::json;
 use tokio::time::sleep;
 
+use super::is_up;
 use crate::{
     say,
     scenario::{set, trial::Trial, wait},
@@ -49,9 +50,7 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     wait::until_so("an eviction to be let through", 30, async || evict(trial, &follower).await).await?;
     wait::until_so(&format!("{follower} to be back"), 60, async || {
         let pod = trial.pods.get(&follower).await?;
-        let conditions = pod.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
-        let ready = conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
-        Ok(ready && pod.uid().as_ref() != Some(&uid))
+        Ok(is_up(&pod) && pod.uid().as_ref() != Some(&uid))
     })
     .await
 }

@@ -12,6 +12,8 @@ mod rolling;
 mod windlass_upgraded;
 
 use anyhow::Result;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 
 use super::{Deletions, Operators, Scenario, set, trial::Trial, wait};
@@ -50,7 +52,9 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "etcd-leader-on-0", shows: "the leader on the ordinal that goes last", leader: Some(0), ..USUAL },
     Scenario {
         name: "etcd-operator-killed",
-        shows: "the operator is killed at ten random moments",
+        shows: "five members, and the operator is killed at ten random moments",
+        replicas: 5,
+        leader: Some(4),
         operators: Operators::Local { count: 1, lease_seconds: 6 },
         run: |trial| Box::pin(operator_killed::run(trial)),
         ..USUAL
@@ -120,11 +124,26 @@ async fn pause_after_the_first(trial: &Trial<'_>) -> Result<()> {
     trial.resource.completed(1, 120).await?;
     trial.resource.change(json!({"paused": true})).await?;
     trial.resource.waits_for(&["Paused"], 60).await?;
-    wait::until_so("all members to be ready while paused", 60, async || {
+    wait::until_so("nothing to move while paused", 60, async || {
         let set = trial.sets.get(set::NAME).await?;
         let status = set.status.unwrap_or_default();
-        Ok(status.observed_generation == set.metadata.generation
-            && status.ready_replicas == i32::try_from(trial.replicas).ok())
+        let pods = trial.pods.list(&ListParams::default()).await?.items;
+        let partition = usize::try_from(trial.partition().await?)?;
+        let at_rest = |ordinal: usize| {
+            let pod = pods.iter().find(|pod| pod.name_any() == set::pod(ordinal));
+            pod.is_some_and(|pod| {
+                let new = pod.labels().get("controller-revision-hash") == status.update_revision.as_ref();
+                is_up(pod) && (new || ordinal < partition)
+            })
+        };
+        Ok(status.observed_generation == set.metadata.generation && (0..trial.replicas).all(at_rest))
     })
     .await
+}
+
+/// Ready, and nobody has asked it to go.
+fn is_up(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let ready = conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    ready && pod.metadata.deletion_timestamp.is_none()
 }

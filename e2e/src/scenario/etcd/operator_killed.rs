@@ -10,37 +10,41 @@ use crate::{
     scenario::{trial::Trial, wait},
 };
 
-const KILLS: usize = 10;
+/// So many kills come just after it has begun to act: a moment in which it can do one thing or the other, and not all of them.
+const ACTING: u64 = 4;
+/// So many come while it competes for the lease or takes over, where it must not do anything yet.
+const WAITING: u64 = 6;
 
-/// Half of the kills come while it takes over or competes, half soon after it has begun to act. So a life is too short to finish
-/// the upgrade in.
+/// The order and the moments are the seed's.
 pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     trial.ask_for_new().await?;
     let mut before = String::new();
-    let mut amid = 0;
-    for kill in 1..=KILLS {
-        let longest = if kill == 1 || trial.rng.one_in(2) {
-            before = acting(trial, &before).await?;
-            Duration::from_millis(1500)
+    let (mut acting, mut waiting, mut amid) = (ACTING, WAITING, 0);
+    while acting + waiting > 0 {
+        let longest = if trial.rng.below(acting + waiting) < acting {
+            acting -= 1;
+            before = another_acts(trial, &before).await?;
+            Duration::from_millis(500)
         } else {
+            waiting -= 1;
             Duration::from_secs(8)
         };
         sleep(trial.rng.between(Duration::ZERO, longest)).await;
         let seen = trial.resource.seen().await?;
-        say(&format!("kill {kill}: {} of {} done, {}", seen.completed, trial.replicas, seen.reason));
-        amid += usize::from(!seen.ready);
+        say(&format!("killed at {} of {} done, {}", seen.completed, trial.replicas, seen.reason));
+        amid += u64::from(!seen.ready);
         for operator in &mut trial.operators {
             operator.kill()?;
             operator.run()?;
         }
     }
-    trial.notes.push(format!("killed {KILLS} times, {amid} times in the middle of the upgrade"));
-    ensure!(amid >= KILLS / 2, "only {amid} kills came in the middle of the upgrade");
+    trial.notes.push(format!("killed {} times, {amid} times in the middle of the upgrade", ACTING + WAITING));
+    ensure!(amid >= WAITING, "only {amid} kills came in the middle of the upgrade");
     trial.finish(240).await
 }
 
 /// Waits until another process than `before` acts on the resource; which one.
-async fn acting(trial: &Trial<'_>, before: &str) -> Result<String> {
+async fn another_acts(trial: &Trial<'_>, before: &str) -> Result<String> {
     wait::until("an operator to act on the resource", 60, async || {
         let whole = trial.resource.whole().await?;
         let election = &whole["status"]["election"];
