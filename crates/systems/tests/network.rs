@@ -8,6 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures::TryStreamExt;
 use http::Request;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::{RootCertStore, ServerConfig, crypto::ring, server::WebPkiClientVerifier};
@@ -18,7 +19,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 use windlass_systems::{
-    Class, Failure, Identity, Network, NetworkError, Peer,
+    Class, Failure, Identity, Network, NetworkError, Peer, Transport,
     call::{Reply, call},
 };
 
@@ -347,4 +348,26 @@ fn unusable_trust_and_identity_are_told_apart_and_never_repeated() {
     for error in [refused(broken, None), refused(&roots, Some(no_key)), refused(&roots, Some(no_certificate))] {
         assert!(!error.to_string().contains("secret!!") && !format!("{error:?}").contains("secret!!"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_long_answer_comes_in_pieces_and_is_not_cut() {
+    let body = "x".repeat(3 * 1024 * 1024);
+    let server = Server::plain(Behaviour::ok(&body)).await;
+    let request = Request::post("/v3/maintenance/snapshot").body(Bytes::new()).unwrap();
+    let answer = Network::plain().stream(&server.peer(false), request).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let pieces: Vec<Bytes> = answer.into_body().try_collect().await.unwrap();
+    assert!(pieces.len() > 1, "it is not held in memory as a whole");
+    assert_eq!(pieces.iter().map(Bytes::len).sum::<usize>(), body.len());
+}
+
+#[tokio::test]
+async fn a_long_answer_that_breaks_off_is_an_error() {
+    let cut = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf".to_vec();
+    let server = Server::plain(Behaviour::Answer(cut)).await;
+    let request = Request::post("/v3/maintenance/snapshot").body(Bytes::new()).unwrap();
+    let answer = Network::plain().stream(&server.peer(false), request).await.unwrap();
+    let pieces: Result<Vec<Bytes>, _> = answer.into_body().try_collect().await;
+    assert!(pieces.is_err());
 }
