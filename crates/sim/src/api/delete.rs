@@ -161,6 +161,16 @@ impl Store {
                 (false, None) => Deleted::Gone(before),
             });
         }
+        if !waits && grace.is_none() && !object::finalizers(&before).is_empty() && options.revision.is_some() {
+            // The server forgets the revision on the way, and compares with nothing.
+            let key = resource.registry_key(&target.namespace, &target.name);
+            let found = object::meta_text(&before, "resourceVersion");
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+                 failed: ResourceVersion in precondition: , ResourceVersion in object meta: {found}"
+            );
+            return Err(error::conflict(resource.named(), &target.name, &why));
+        }
         // A graceful deletion writes its mark even when the object goes in the same breath; watches see both.
         if waits || grace.is_some() {
             let marked = self.put(writer.user, &resource, &key, marked);

@@ -126,6 +126,7 @@ impl Store {
         check_envelope(writer, target, &mut object)?;
         let mut warnings = decode(writer, &resource, version, &mut object)?;
         self.warned.clone_from(&warnings);
+        settle_namespace(target, &mut object)?;
         if managed == Managed::Writer {
             let writing = Writing::new(&resource, version, Subresource::None, writer.manager, self.clock.now());
             managed_fields::update(&writing, None, &mut object);
@@ -146,7 +147,7 @@ impl Store {
             meta.remove(field);
         }
         // A dry run ends before the storage, which is what takes it away.
-        if !writer.dry_run {
+        if !writer.dry_run || meta.get("resourceVersion").and_then(Value::as_str).is_none_or(str::is_empty) {
             meta.remove("resourceVersion");
         }
         meta.insert("creationTimestamp".to_owned(), stamp);
@@ -263,6 +264,7 @@ impl Store {
             let mut object = object.clone();
             check_envelope(writer, target, &mut object)?;
             self.warned = decode(writer, &resource, version, &mut object)?;
+            settle_namespace(target, &mut object)?;
             check_name(target, &object)?;
         }
         let Some(stored) = self.get(&resource.storage, &key).cloned() else {
@@ -354,8 +356,10 @@ fn shape(
 ) -> Answer<Vec<String>> {
     let shaped = |object: &mut Value| {
         check_envelope(writer, target, object)?;
+        let warnings = decode(writer, &target.resource, version, object)?;
+        settle_namespace(target, object)?;
         check_name(target, object)?;
-        decode(writer, &target.resource, version, object)
+        Ok(warnings)
     };
     match update {
         Update::Replace(_) | Update::Apply { .. } | Update::Scale { .. } => shaped(object),
@@ -435,7 +439,7 @@ fn check_name(target: &Target, object: &Value) -> Answer<()> {
     Ok(())
 }
 
-/// Sets or compares what the URL says: apiVersion, kind and namespace.
+/// Sets or compares what the URL says: apiVersion and kind.
 fn check_envelope(writer: Writer<'_>, target: &Target, object: &mut Value) -> Answer<()> {
     let resource = &target.resource;
     let expected = resource.api_version(&target.version);
@@ -447,17 +451,22 @@ fn check_envelope(writer: Writer<'_>, target: &Target, object: &mut Value) -> An
         let version = target.served()?;
         return Err(builtin::unreadable(resource, version, "the metadata is no object"));
     }
-    let namespace = object::meta_text(object, "namespace").to_owned();
+    let map = object::as_map(object);
+    map.insert("apiVersion".to_owned(), Value::String(expected));
+    map.insert("kind".to_owned(), Value::String(resource.kind.clone()));
+    Ok(())
+}
+
+/// Sets or compares the namespace that the URL says.
+fn settle_namespace(target: &Target, object: &mut Value) -> Answer<()> {
+    let namespace = object::meta_text(object, "namespace");
     if !namespace.is_empty() && namespace != target.namespace {
         return Err(error::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
-    let map = object::as_map(object);
-    map.insert("apiVersion".to_owned(), Value::String(expected));
-    map.insert("kind".to_owned(), Value::String(resource.kind.clone()));
     let meta = object::meta_mut(object);
-    if resource.namespaced {
+    if target.resource.namespaced {
         meta.insert("namespace".to_owned(), Value::String(target.namespace.clone()));
     } else {
         meta.remove("namespace");

@@ -230,7 +230,10 @@ impl Canon {
                 continue;
             }
             if !digits.is_empty() {
-                result.push_str(&self.revision(&digits));
+                let known = self.revision(&digits);
+                // One that no answer showed.
+                let hidden = known == digits && digits.len() >= 3;
+                result.push_str(if hidden { "<a revision>" } else { &known });
                 digits.clear();
             }
             result.push(character);

@@ -59,11 +59,11 @@ fn validate_change(spec: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let deadline = "spec.activeDeadlineSeconds";
     if let Some(seconds) = object::integer(spec, &["activeDeadlineSeconds"]).filter(|seconds| *seconds < 0) {
-        errors.push(FieldError::invalid(deadline, seconds, "must be between 0 and 2147483647, inclusive"));
+        return vec![FieldError::invalid(deadline, seconds, "must be between 0 and 2147483647, inclusive")];
     }
     match (object::integer(spec, &["activeDeadlineSeconds"]), object::integer(old, &["activeDeadlineSeconds"])) {
         (Some(new), Some(old)) if new > old => {
-            errors.push(FieldError::invalid(deadline, new, "must be less than or equal to previous value"));
+            return vec![FieldError::invalid(deadline, new, "must be less than or equal to previous value")];
         }
         (None, Some(_)) => {
             let why = "must not update from a positive integer to nil value";
