@@ -49,7 +49,8 @@ pub(super) async fn check(play: usize, binary: &Path) -> Result<usize> {
     for number in 0..200 {
         let value = "AAAA".repeat(400);
         let body = format!(r#"{{"key":"{}","value":"{value}"}}"#, base64(number));
-        let put = real.ask(MEMBERS[0], Request::post("/v3/kv/put").body(Bytes::from(body))?).await?.context("a write")?;
+        let put =
+            real.ask(MEMBERS[0], Request::post("/v3/kv/put").body(Bytes::from(body))?).await?.context("a write")?;
         ensure!(put.status().is_success(), "{}", String::from_utf8_lossy(put.body()));
     }
     let mut file = Vec::new();
