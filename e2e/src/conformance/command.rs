@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use clap::Args;
 
-use super::{api, etcd, statefulset};
+use super::{api, etcd, schema, statefulset};
 use crate::cluster::{
     self, Cluster, Options, Shape,
     tools::{Tool, build},
@@ -41,8 +41,12 @@ pub struct Arguments {
 pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
     let server = start("conformance-api", Shape::ApiServer, 0).await?;
     let answers = compare_api(arguments, &server).await;
+    let types = compare_types(&server).await;
     cluster::down("conformance-api")?;
-    let answers = answers?;
+    let (answers, types) = (answers?, types?);
+    for difference in &types {
+        println!("{difference:?}");
+    }
 
     let controllers = start("conformance-sets", Shape::ControlPlane, 1).await?;
     let sets = compare_sets(arguments, &controllers).await;
@@ -60,15 +64,20 @@ pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     println!("{etcd}");
     println!(
-        "conformance: {} scripts, {} operations, {} watch events, {} differences; statefulset: {} scenarios, {} differences",
+        "conformance: {} scripts, {} operations, {} watch events, {} differences; types: {} differences; \
+         statefulset: {} scenarios, {} differences",
         answers.scripts,
         answers.operations,
         answers.watch_events,
         answers.differences.len(),
+        types.len(),
         sets.scenarios,
         sets.differences.len(),
     );
-    let equal = answers.differences.is_empty() && sets.differences.is_empty() && etcd.differences.is_empty();
+    let equal = answers.differences.is_empty()
+        && types.is_empty()
+        && sets.differences.is_empty()
+        && etcd.differences.is_empty();
     Ok(if equal { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -82,6 +91,11 @@ async fn compare_api(arguments: &Arguments, server: &Cluster) -> Result<api::Rep
         ensure!(noticed, "{deviation} went unnoticed");
     }
     Ok(api::Report::default())
+}
+
+/// The table by which the embedded API merges, with what the server publishes.
+async fn compare_types(server: &Cluster) -> Result<Vec<schema::Difference>> {
+    schema::check(&cluster::client(&server.kubeconfig()).await?).await
 }
 
 async fn compare_sets(arguments: &Arguments, controllers: &Cluster) -> Result<statefulset::Report> {
