@@ -101,10 +101,10 @@ struct Reference {
     calls: Vec<String>,
 }
 
-/// Strikes everywhere in these.
-pub fn everywhere(stories: &[Story]) -> Result<Report> {
+/// Strikes everywhere in these; of the calls that only read, at every `nth`.
+pub fn everywhere(stories: &[Story], nth: usize) -> Result<Report> {
     let references = stories.iter().map(|story| undisturbed(*story)).collect::<Result<Vec<_>>>()?;
-    let points = all_points(&references);
+    let points = all_points(&references, nth);
     let judged = fleet::run(points.len(), |number| strike(&references, points.get(number)), |_| false);
     let mut report = Report::default();
     for (kind, failure, late) in judged.into_iter().flatten() {
@@ -126,7 +126,7 @@ pub fn hunt(
     let Ok(references) = stories.iter().map(|story| undisturbed(*story)).collect::<Result<Vec<_>>>() else {
         return (0, None);
     };
-    let mut points = all_points(&references);
+    let mut points = all_points(&references, 1);
     // What lands late is what most of them let through.
     points.sort_by_key(|(_, point)| matches!(point.strike, Strike::KillBefore | Strike::KillAfter));
     let failed = |judged: &Option<Judged>| judged.as_ref().is_some_and(|(_, failure, _)| failure.is_some());
@@ -149,18 +149,16 @@ fn undisturbed(story: Story) -> Result<Reference> {
 }
 
 /// Every point of every reference, with the reference's place.
-fn all_points(references: &[Reference]) -> Vec<(usize, Point)> {
+fn all_points(references: &[Reference], nth: usize) -> Vec<(usize, Point)> {
     let numbered = references.iter().enumerate();
-    numbered.flat_map(|(index, reference)| points(reference).map(move |point| (index, point))).collect()
+    numbered.flat_map(|(index, reference)| points(reference, nth).map(move |point| (index, point))).collect()
 }
 
-fn points(reference: &Reference) -> impl Iterator<Item = Point> {
+fn points(reference: &Reference, nth: usize) -> impl Iterator<Item = Point> {
     let story = reference.story;
-    reference.calls.iter().enumerate().flat_map(move |(index, what)| {
+    let calls = reference.calls.iter().enumerate().map(|(index, what)| (index, lands(what)));
+    calls.filter(move |(index, lands)| *lands || index.is_multiple_of(nth)).flat_map(move |(index, lands)| {
         let call = index as u64;
-        // A frozen read is harmless; what may land late is a write or a verb.
-        let asks = ["/v3/maintenance/status", "/v3/cluster/member/list"];
-        let lands = !what.starts_with("GET") && !asks.iter().any(|path| what.ends_with(path));
         let freezes = FROZEN.into_iter().filter(move |_| lands);
         [Strike::KillBefore, Strike::KillAfter].into_iter().chain(freezes).map(move |strike| Point {
             story,
@@ -168,6 +166,12 @@ fn points(reference: &Reference) -> impl Iterator<Item = Point> {
             strike,
         })
     })
+}
+
+/// Whether a call is a write or a verb, which may land late. A frozen read is harmless.
+fn lands(what: &str) -> bool {
+    let asks = ["/v3/maintenance/status", "/v3/cluster/member/list"];
+    !what.starts_with("GET") && !asks.iter().any(|path| what.ends_with(path))
 }
 
 /// How a strike was judged: the strike, what was wrong, and how many late verbs it caused.
