@@ -6,6 +6,7 @@
 use std::{fmt, io, time::Duration};
 
 use bytes::Bytes;
+use futures::future::join_all;
 use http::{Method, Request, StatusCode};
 use serde::de::DeserializeOwned;
 
@@ -127,6 +128,25 @@ pub async fn call(
             Ok(Reply { asked, status: head.status, body })
         }
     }
+}
+
+/// What one pod answered, or why its answer is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer<S> {
+    /// The pod that was asked.
+    pub pod: String,
+    /// All of it or none: where one of the reads failed, this is that failure.
+    pub said: Result<S, CallError>,
+}
+
+/// Asks every pod, all at once, so that a silent one holds up no other. One answer per peer, in the order given.
+pub async fn ask_all<'a, S, F>(peers: &'a [Peer], ask: impl Fn(&'a Peer) -> F) -> Vec<Answer<S>>
+where
+    F: Future<Output = Result<S, CallError>>,
+{
+    // Called for all before the first is awaited, so that what is awaited does not borrow `ask`.
+    let asked = peers.iter().map(|peer| (peer, ask(peer)));
+    join_all(asked.map(async |(peer, said)| Answer { pod: peer.pod.clone(), said: said.await })).await
 }
 
 /// Why a pod's answer is not known.

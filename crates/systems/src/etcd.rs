@@ -22,24 +22,17 @@ pub mod snapshot;
 mod wire;
 
 use bytes::Bytes;
-use futures::future::join_all;
 use http::{Request, StatusCode, Uri};
 
 pub use crate::call::Timeouts;
 use crate::{
-    call::{CallError, Reply, call},
+    call::{self, CallError, Reply, ask_all, call},
     gateway,
     transport::{Peer, Transport},
 };
 
 /// What one pod answered, or why its answer is not known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// The pod that was asked.
-    pub pod: String,
-    /// All of it or none: where one of the reads failed, this is that failure.
-    pub said: Result<Said, CallError>,
-}
+pub type Answer = call::Answer<Said>;
 
 /// The cluster as one pod sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,10 +90,7 @@ pub struct EtcdMember {
 
 /// Asks every pod, all at once. One answer per peer, in the order given.
 pub async fn observe(transport: &dyn Transport, peers: &[Peer], timeouts: &Timeouts) -> Vec<Answer> {
-    join_all(
-        peers.iter().map(async |peer| Answer { pod: peer.pod.clone(), said: ask(transport, peer, timeouts).await }),
-    )
-    .await
+    ask_all(peers, |peer| ask(transport, peer, timeouts)).await
 }
 
 async fn ask(transport: &dyn Transport, peer: &Peer, timeouts: &Timeouts) -> Result<Said, CallError> {

@@ -29,12 +29,11 @@ mod wire;
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use bytes::Bytes;
-use futures::future::join_all;
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 
 pub use crate::call::Timeouts;
 use crate::{
-    call::{CallError, Reply, call},
+    call::{self, CallError, Reply, ask_all, call},
     gateway,
     transport::{Peer, Transport},
 };
@@ -42,13 +41,7 @@ use crate::{
 const ALLOW_FOLLOWER: HeaderName = HeaderName::from_static("pd-allow-follower-handle");
 
 /// What one pod answered, or why its answer is not known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// The pod that was asked.
-    pub pod: String,
-    /// All of it or none: where one of the reads failed, this is that failure.
-    pub said: Result<Said, CallError>,
-}
+pub type Answer = call::Answer<Said>;
 
 /// The cluster as one pod sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,10 +103,7 @@ pub struct RaftPosition {
 
 /// Asks every pod, all at once. One answer per peer, in the order given.
 pub async fn observe(transport: &dyn Transport, peers: &[Peer], timeouts: &Timeouts) -> Vec<Answer> {
-    join_all(
-        peers.iter().map(async |peer| Answer { pod: peer.pod.clone(), said: ask(transport, peer, timeouts).await }),
-    )
-    .await
+    ask_all(peers, |peer| ask(transport, peer, timeouts)).await
 }
 
 async fn ask(transport: &dyn Transport, peer: &Peer, timeouts: &Timeouts) -> Result<Said, CallError> {
