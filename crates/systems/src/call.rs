@@ -1,7 +1,8 @@
 //! One request to one pod, with a time-out and an error that a person can act on.
 //!
 //! Used by every adapter. It must never retry (the next pass looks again), never treat a missing answer as an answer,
-//! and never put a header, a query or a body that we sent into a message: these may hold secrets.
+//! and never put a header, a query or a body that we sent into a message: these may hold secrets. A pod, or a proxy before it, may
+//! send them back; so what is repeated of an answer has every [`Secret`] of the question taken out.
 
 use std::{fmt, io, time::Duration};
 
@@ -10,7 +11,10 @@ use futures::future::join_all;
 use http::{Method, Request, StatusCode};
 use serde::de::DeserializeOwned;
 
-use crate::transport::{ANSWER_LIMIT, Fault, Peer, Transport};
+use crate::{
+    secret::Secret,
+    transport::{ANSWER_LIMIT, Fault, Peer, Transport},
+};
 
 /// How much of a pod's own text is repeated in a message.
 const TEXT_LIMIT: usize = 200;
@@ -54,11 +58,20 @@ impl Asked {
 }
 
 /// An answer of any status, together with the question.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Reply {
     asked: Asked,
     status: StatusCode,
     body: Bytes,
+    hidden: Hidden,
+}
+
+/// Without the body: the answer to a login is a secret.
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { asked, status, body, hidden: _ } = self;
+        f.debug_struct("Reply").field("asked", asked).field("status", status).field("bytes", &body.len()).finish()
+    }
 }
 
 impl Reply {
@@ -75,16 +88,28 @@ impl Reply {
         Err(self.refused())
     }
 
+    /// Keeps a secret that was sent in the body, and so is not known by its mark, out of every message about this answer.
+    #[must_use]
+    pub(crate) fn hiding(mut self, secret: &Secret) -> Self {
+        self.hidden.0.push(secret.reveal().to_owned());
+        self
+    }
+
+    /// A refusal that the status alone tells, in words.
+    pub(crate) fn refused_because(&self, text: &str) -> CallError {
+        self.asked.failed(Failure::Status { code: self.status.as_u16(), text: text.to_owned() })
+    }
+
     /// The refusal that this answer is.
     fn refused(&self) -> CallError {
-        let (code, text) = (self.status.as_u16(), told(&self.body));
+        let (code, text) = (self.status.as_u16(), self.hidden.line(&told(&self.body)));
         let denied = matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         self.asked.failed(if denied { Failure::Denied { code, text } } else { Failure::Status { code, text } })
     }
 
-    /// Reads the body as JSON where the application answers in JSON with this status too; every other status is an error.
-    pub fn json_also<T: DeserializeOwned>(self, also: StatusCode) -> Result<T, CallError> {
-        if self.status != also {
+    /// Reads the body as JSON where the application answers in JSON with these statuses too; every other status is an error.
+    pub fn json_also<T: DeserializeOwned>(self, also: &[u16]) -> Result<T, CallError> {
+        if !also.contains(&self.status.as_u16()) {
             return self.json();
         }
         serde_json::from_slice(&self.body).map_err(|_| self.refused())
@@ -98,12 +123,32 @@ impl Reply {
 
     /// Reads the body of a success as JSON and then as what it means.
     pub fn read<W: DeserializeOwned, T>(self, meaning: impl FnOnce(W) -> Result<T, String>) -> Result<T, CallError> {
-        let asked = self.asked.clone();
-        meaning(self.json()?).map_err(|text| asked.failed(Failure::Unreadable(cut(&text))))
+        let (asked, hidden) = (self.asked.clone(), self.hidden.clone());
+        meaning(self.json()?).map_err(|text| asked.failed(Failure::Unreadable(hidden.line(&text))))
     }
 
     fn unreadable(&self, text: &str) -> CallError {
-        self.asked.failed(Failure::Unreadable(cut(text)))
+        self.asked.failed(Failure::Unreadable(self.hidden.line(text)))
+    }
+}
+
+/// What was sent and must not be repeated.
+#[derive(Clone, Default)]
+struct Hidden(Vec<String>);
+
+impl Hidden {
+    /// The headers that are marked as sensitive, as those made of a [`Secret`] are.
+    fn in_headers(request: &Request<Bytes>) -> Self {
+        let sensitive = request.headers().values().filter(|value| value.is_sensitive());
+        Self(sensitive.filter_map(|value| value.to_str().ok()).map(str::to_owned).collect())
+    }
+
+    /// The text without what is hidden, as one line. Cut last: half a secret would not be found.
+    fn line(&self, text: &str) -> String {
+        let shown = self.0.iter().filter(|secret| !secret.is_empty()).fold(text.to_owned(), |text, secret| {
+            if text.contains(secret) { text.replace(secret, "(hidden)") } else { text }
+        });
+        cut(&shown)
     }
 }
 
@@ -116,16 +161,17 @@ pub async fn call(
 ) -> Result<Reply, CallError> {
     let asked =
         Asked { pod: peer.pod.clone(), method: request.method().clone(), path: request.uri().path().to_owned() };
+    let hidden = Hidden::in_headers(&request);
     match tokio::time::timeout(limit, transport.send(peer, request)).await {
         Err(_elapsed) => Err(asked.failed(Failure::TimedOut)),
-        Ok(Err(error)) => Err(asked.failed(Failure::of(&error))),
+        Ok(Err(error)) => Err(asked.failed(Failure::of(&error, &hidden))),
         Ok(Ok(response)) => {
             let (head, body) = response.into_parts();
             // Checked here too, so that the rule holds for every transport.
             if body.len() > ANSWER_LIMIT {
                 return Err(asked.failed(Failure::TooLarge));
             }
-            Ok(Reply { asked, status: head.status, body })
+            Ok(Reply { asked, status: head.status, body, hidden })
         }
     }
 }
@@ -188,10 +234,10 @@ pub enum Failure {
 }
 
 impl Failure {
-    fn of(error: &io::Error) -> Self {
+    fn of(error: &io::Error, hidden: &Hidden) -> Self {
         if let Some(fault) = error.get_ref().and_then(|inner| inner.downcast_ref::<Fault>()) {
             return match fault {
-                Fault::Untrusted(check) => Self::Tls(cut(check)),
+                Fault::Untrusted(check) => Self::Tls(hidden.line(check)),
                 Fault::TooLarge => Self::TooLarge,
             };
         }
@@ -201,7 +247,7 @@ impl Failure {
         if error.kind() == io::ErrorKind::TimedOut {
             return Self::TimedOut;
         }
-        Self::Broken(cut(&error.to_string()))
+        Self::Broken(hidden.line(&error.to_string()))
     }
 }
 
@@ -267,7 +313,7 @@ impl CallError {
                 "check the pod's log for a restart, and whether the application speaks TLS on this port"
             }
             Failure::Denied { .. } => {
-                "the application asks for credentials, which Windlass does not have: let it in by its client certificate"
+                "check what Windlass shows to the application, and what that lets it do: a client certificate, or a token or a role"
             }
             Failure::Status { .. } => "see the application's log for the reason it gave",
             Failure::Unreadable(_) | Failure::TooLarge => {
@@ -305,19 +351,22 @@ impl fmt::Display for CallError {
 
 impl std::error::Error for CallError {}
 
-/// The words in the body of an error: servers wrap them in a JSON string or in an object with a message, and people
-/// want the words.
+/// The words in the body of an error: servers wrap them in a JSON string or in an object with a message or a list of them, and
+/// people want the words.
 fn told(body: &[u8]) -> String {
-    let words = match serde_json::from_slice::<serde_json::Value>(body) {
-        Ok(serde_json::Value::String(words)) => words,
-        Ok(serde_json::Value::Object(fields)) => ["message", "error"]
-            .iter()
-            .find_map(|name| fields.get(*name).and_then(serde_json::Value::as_str))
-            .map_or_else(|| String::from_utf8_lossy(body).into_owned(), str::to_owned),
-        // Anything else is repeated as it came.
-        Ok(_) | Err(_) => String::from_utf8_lossy(body).into_owned(),
-    };
-    cut(&words)
+    match serde_json::from_slice::<serde_json::Value>(body) {
+        Ok(serde_json::Value::String(words)) => Some(words),
+        Ok(serde_json::Value::Object(fields)) => {
+            let message = ["message", "error"].iter().find_map(|name| fields.get(*name)?.as_str().map(str::to_owned));
+            message.or_else(|| {
+                let errors = fields.get("errors")?.as_array()?;
+                errors.iter().map(serde_json::Value::as_str).collect::<Option<Vec<_>>>().map(|errors| errors.join("; "))
+            })
+        }
+        Ok(_) | Err(_) => None,
+    }
+    // Anything else is repeated as it came.
+    .unwrap_or_else(|| String::from_utf8_lossy(body).into_owned())
 }
 
 /// One line of at most [`TEXT_LIMIT`] characters: this text ends up in conditions, events and terminals.
@@ -348,12 +397,27 @@ mod tests {
     #[rstest]
     #[case::a_json_string_is_unwrapped(r#""no leader""#, "no leader")]
     #[case::a_message_is_taken_out(r#"{"code":9,"message":"etcdserver: not leader"}"#, "etcdserver: not leader")]
+    #[case::errors_are_joined(
+        r#"{"errors":["permission denied","invalid token"]}"#,
+        "permission denied; invalid token"
+    )]
+    #[case::no_errors_are_no_words(r#"{"errors":[]}"#, "")]
+    #[case::errors_of_another_kind_stay(r#"{"errors":[1]}"#, r#"{"errors":[1]}"#)]
     #[case::an_object_without_words_stays(r#"{"code":9}"#, r#"{"code":9}"#)]
     #[case::plain_text_stays("404 page not found\n", "404 page not found")]
     #[case::lines_are_joined("a\r\n\x1b[31m b\n", "a [31m b")]
     #[case::nothing_stays_nothing("", "")]
     fn words_of_an_error_are_found(#[case] body: &str, #[case] words: &str) {
-        assert_eq!(told(body.as_bytes()), words);
+        assert_eq!(cut(&told(body.as_bytes())), words);
+    }
+
+    #[test]
+    fn what_was_sent_is_taken_out_before_the_text_is_cut() {
+        let secret = "hvs.CAESIJ".to_owned();
+        let text = format!("{}{secret} and {secret}", "x".repeat(TEXT_LIMIT - 5));
+        let line = Hidden(vec![secret]).line(&text);
+        assert!(line.ends_with("(hidd…") && !line.contains("hvs"), "{line}");
+        assert_eq!(Hidden(vec![String::new()]).line("no secret"), "no secret");
     }
 
     #[test]
@@ -371,7 +435,7 @@ mod tests {
     #[case(Fault::Untrusted("wrong name".into()).into(), Failure::Tls("wrong name".into()), Class::Untrusted)]
     #[case(Fault::TooLarge.into(), Failure::TooLarge, Class::Garbled)]
     fn transport_errors_are_told_apart(#[case] error: io::Error, #[case] failure: Failure, #[case] class: Class) {
-        let found = Failure::of(&error);
+        let found = Failure::of(&error, &Hidden::default());
         assert_eq!(found, failure);
         let asked = Asked { pod: "pd-0".into(), method: Method::GET, path: "/".into() };
         let error = asked.failed(found);

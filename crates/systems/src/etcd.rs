@@ -22,7 +22,7 @@ pub mod snapshot;
 mod wire;
 
 use bytes::Bytes;
-use http::{Request, StatusCode, Uri};
+use http::{Request, Uri};
 
 pub use crate::call::Timeouts;
 use crate::{
@@ -115,7 +115,7 @@ fn health_request() -> Request<Bytes> {
 }
 
 fn health_of(reply: Reply) -> Result<Health, CallError> {
-    Ok(reply.json_also::<wire::Health>(StatusCode::SERVICE_UNAVAILABLE)?.meaning())
+    Ok(reply.json_also::<wire::Health>(&[503])?.meaning())
 }
 
 fn about_credentials(error: CallError) -> CallError {

@@ -8,12 +8,16 @@
 //! a time-out and a readable error on every request. One module per system speaks that system's language.
 
 pub mod call;
+mod escape;
 pub mod etcd;
 mod gateway;
 pub mod network;
+pub mod openbao;
 pub mod pd;
+pub mod secret;
 pub mod transport;
 
 pub use call::{CallError, Class, Failure, Timeouts};
 pub use network::{Identity, Network, NetworkError};
+pub use secret::{NoSecret, Secret};
 pub use transport::{Fault, Peer, Streamed, Transport};

@@ -26,7 +26,7 @@
 
 mod wire;
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
@@ -34,7 +34,7 @@ use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 pub use crate::call::Timeouts;
 use crate::{
     call::{self, CallError, Reply, ask_all, call},
-    gateway,
+    escape, gateway,
     transport::{Peer, Transport},
 };
 
@@ -168,15 +168,7 @@ pub async fn transfer_leader(
 }
 
 fn transfer_path(target: &str) -> Uri {
-    let mut path = "/pd/api/v1/leader/transfer/".to_owned();
-    for byte in target.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            path.push(char::from(byte));
-        } else {
-            // Writing to a string can't fail.
-            let _ = write!(path, "%{byte:02X}");
-        }
-    }
+    let path = format!("/pd/api/v1/leader/transfer/{}", escape::segment(target));
     // Every byte is one that a path may hold, so only a name of absurd length fails; the bare path then asks for nobody
     // and is refused.
     Uri::try_from(path).unwrap_or_else(|_| Uri::from_static("/pd/api/v1/leader/transfer/"))

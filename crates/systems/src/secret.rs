@@ -1,0 +1,80 @@
+//! Tokens: sent, never shown.
+
+use std::fmt;
+
+use http::HeaderValue;
+
+/// A token, or the credential that is exchanged for one. Neither `Debug` nor `Display` shows it, and [`crate::call`] takes it out of
+/// every message.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(HeaderValue);
+
+/// What was given can't be a token. Does not repeat it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it is empty or holds characters that no token has; check what the secret holds")]
+pub struct NoSecret;
+
+impl Secret {
+    /// Takes a token as it is found in a file or in a Secret, where a line often ends after it.
+    pub fn new(text: &str) -> Result<Self, NoSecret> {
+        let text = text.trim_ascii();
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(NoSecret);
+        }
+        let mut value = HeaderValue::from_str(text).map_err(|_| NoSecret)?;
+        // The mark by which it is known in a request, and what keeps it out of the request's `Debug`.
+        value.set_sensitive(true);
+        Ok(Self(value))
+    }
+
+    /// To be sent as a header.
+    pub(crate) fn header(&self) -> HeaderValue {
+        self.0.clone()
+    }
+
+    /// To be sent in a body, or to be looked for in a message.
+    pub(crate) fn reveal(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(hidden)")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[test]
+    fn a_secret_is_sent_and_never_shown() {
+        let secret = Secret::new("hvs.CAESIJ\n").unwrap();
+        assert_eq!((secret.reveal(), secret.header().as_bytes()), ("hvs.CAESIJ", &b"hvs.CAESIJ"[..]));
+        for shown in
+            [format!("{secret:?}"), format!("{secret:#?}"), secret.to_string(), format!("{:?}", secret.header())]
+        {
+            assert!(!shown.contains("CAESIJ"), "{shown}");
+        }
+    }
+
+    #[rstest]
+    #[case::nothing("")]
+    #[case::blank(" \n")]
+    #[case::two_words("Bearer hvs.x")]
+    #[case::two_lines("hvs.x\nhvs.y")]
+    #[case::letters_that_no_token_has("schlüssel")]
+    fn what_is_no_token_is_refused_and_not_repeated(#[case] text: &str) {
+        assert_eq!(Secret::new(text), Err(NoSecret));
+        assert!(text.trim().is_empty() || !NoSecret.to_string().contains(text));
+    }
+}
