@@ -8,6 +8,7 @@ pub mod audit;
 pub mod cluster;
 pub mod conformance;
 pub mod gateway;
+pub mod hold;
 pub mod image;
 pub mod kubectl;
 pub mod ledger;

@@ -126,7 +126,7 @@ async fn run_cluster(command: ClusterCommand) -> Result<ExitCode> {
     match command {
         ClusterCommand::Build => {
             let count = cluster::build_all()?;
-            println!("tools: {count} folders of programs built");
+            println!("cluster: {count} folders of programs built");
         }
         ClusterCommand::Up(shape) => {
             let options = cluster::Options {

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    cluster::Missing,
+    cluster::{Missing, answers},
     image::{Entry, Image},
     say,
 };
@@ -60,16 +60,14 @@ fn built(cargo: &mut Command) -> Result<PathBuf> {
 
 /// The compiler's target and a C compiler for it.
 fn prepare(target: &str) -> Result<()> {
-    let has =
-        |program: &str, words: &[&str]| Command::new(program).args(words).output().is_ok_and(|it| it.status.success());
-    if !has("musl-gcc", &["--version"]) {
-        let installed = has("apt-get", &["install", "-y", "-qq", "musl-tools"])
-            || (has("apt-get", &["update", "-qq"]) && has("apt-get", &["install", "-y", "-qq", "musl-tools"]));
+    if !answers("musl-gcc", &["--version"]) {
+        let installed = answers("apt-get", &["install", "-y", "-qq", "musl-tools"])
+            || (answers("apt-get", &["update", "-qq"]) && answers("apt-get", &["install", "-y", "-qq", "musl-tools"]));
         if !installed {
             return Err(Missing(vec!["musl-gcc (Debian package musl-tools)".into()]).into());
         }
     }
-    if !has("rustup", &["target", "add", target]) {
+    if !answers("rustup", &["target", "add", target]) {
         return Err(Missing(vec![format!("Rust's target {target} (rustup target add {target})")]).into());
     }
     Ok(())

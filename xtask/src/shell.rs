@@ -17,6 +17,14 @@ pub fn root() -> PathBuf {
 
 /// `cargo` with these words, shown as it runs. What it printed on standard output; an error if it failed.
 pub fn cargo(words: &[&str]) -> Result<String> {
+    match cargo_code(words)? {
+        (0, text) => Ok(text),
+        (_, _) => bail!("cargo {} failed", words.join(" ")),
+    }
+}
+
+/// The same with its exit code, whatever that is.
+pub fn cargo_code(words: &[&str]) -> Result<(i32, String)> {
     let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let mut child = Command::new(cargo)
         .args(words)
@@ -37,10 +45,8 @@ pub fn cargo(words: &[&str]) -> Result<String> {
     });
     let status = child.wait()?;
     let text = reader.join().unwrap_or_default();
-    if !status.success() {
-        bail!("cargo {} failed", words.join(" "));
-    }
-    Ok(text)
+    let code = status.code().with_context(|| format!("cargo {} was killed", words.join(" ")))?;
+    Ok((code, text))
 }
 
 /// A command of the tests on a real cluster; its exit code is ours.

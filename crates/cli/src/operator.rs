@@ -56,8 +56,11 @@ enum LogFormat {
     Text,
 }
 
+/// Without the client's own line about every request that failed: whoever sent it says more.
+const QUIET: &str = "info,kube_client::client::builder=off";
+
 pub fn run(arguments: Arguments) -> Result<()> {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(QUIET));
     let colours = std::io::stderr().is_terminal();
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours);
     match arguments.log_format {

@@ -81,21 +81,29 @@ impl Error {
 
     /// The object is not there.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::Kubernetes { source, .. } if matches!(source.as_ref(), kube::Error::Api(status) if status.code == 404))
+        self.code() == Some(404)
+    }
+
+    /// Somebody else was faster.
+    pub fn is_conflict(&self) -> bool {
+        self.code() == Some(409)
+    }
+
+    /// What the API server answered; none if it did not.
+    fn code(&self) -> Option<u16> {
+        let Self::Kubernetes { source, .. } = self else { return None };
+        if let kube::Error::Api(status) = source.as_ref() { Some(status.code) } else { None }
     }
 
     /// What it means.
     pub fn class(&self) -> Class {
         match self {
-            Self::Kubernetes { source, .. } => {
-                let code = if let kube::Error::Api(status) = source.as_ref() { status.code } else { 0 };
-                match code {
-                    404 | 409 | 410 => Class::Stale,
-                    400 | 401 | 403 | 405 | 415 | 422 => Class::Refused,
-                    // 429, 5xx, or no answer at all.
-                    _ => Class::Transient,
-                }
-            }
+            Self::Kubernetes { .. } => match self.code() {
+                Some(404 | 409 | 410) => Class::Stale,
+                Some(400 | 401 | 403 | 405 | 415 | 422) => Class::Refused,
+                // 429, 5xx, or no answer at all.
+                Some(_) | None => Class::Transient,
+            },
             Self::NoAnswer { .. } | Self::Application(_) => Class::Transient,
             Self::Lost => Class::Lost,
             Self::EvidenceTooOld(_) | Self::Gone(_) => Class::Stale,

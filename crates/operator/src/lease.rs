@@ -70,13 +70,31 @@ impl<'a> Lease<'a> {
 
     /// Competes for the lease and renews it, for ever.
     pub async fn compete(&self) {
+        let mut trouble = false;
         loop {
             let sent = Instant::now();
             let attempt = tokio::time::timeout(self.context.settings.write_deadline, self.try_once(sent)).await;
-            match attempt {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::debug!(%error, "could not get or renew the lease"),
-                Err(_) => tracing::debug!("no answer about the lease"),
+            let what = || format!("lease {}", self.context.settings.lease_name);
+            let failed = match attempt {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(Error::kubernetes("get or renew", what(), error)),
+                Err(_) => Some(Error::NoAnswer { verb: "get or renew", what: what() }),
+            };
+            // Said once when it begins and once when it ends: it is tried every few seconds. That somebody else was faster is no trouble.
+            match failed {
+                Some(error) if trouble || error.is_conflict() => tracing::debug!("{}", error.story()),
+                Some(error) => {
+                    trouble = true;
+                    tracing::warn!(
+                        error = error.story(),
+                        "no lease, and nothing is done until there is one; trying on"
+                    );
+                }
+                None if trouble => {
+                    trouble = false;
+                    tracing::info!("the API server answers about the lease again");
+                }
+                None => {}
             }
             self.end_expired_term();
             tokio::time::sleep(self.context.settings.retry_period).await;

@@ -36,7 +36,10 @@ use self::{
     state::State,
     tools::Tool,
 };
-pub use self::{missing::Missing, process::Process};
+pub use self::{
+    missing::{Missing, answers},
+    process::Process,
+};
 use crate::say;
 
 /// How much of a cluster.
@@ -263,10 +266,14 @@ impl Cluster {
     }
 }
 
-/// A client for a kubeconfig.
+/// A client for a kubeconfig. It tries nothing again by itself: a refusal is an answer.
 pub async fn client(kubeconfig: &Path) -> Result<kube::Client> {
-    let config = kube::config::Kubeconfig::read_from(kubeconfig)?;
-    let config = kube::Config::from_custom_kubeconfig(config, &kube::config::KubeConfigOptions::default()).await?;
+    let read = kube::config::Kubeconfig::read_from(kubeconfig);
+    let read = read.with_context(|| format!("{} can't be read", kubeconfig.display()))?;
+    let mut config = kube::Config::from_custom_kubeconfig(read, &kube::config::KubeConfigOptions::default()).await?;
+    config.default_retry = false;
+    // A watch may be silent for long.
+    config.read_timeout = Some(Duration::from_mins(5));
     Ok(kube::Client::try_from(config)?)
 }
 

@@ -63,14 +63,13 @@ pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
         println!("{difference}");
     }
     println!("{etcd}");
+    println!("types: {} differences", types.len());
     println!(
-        "conformance: {} scripts, {} operations, {} watch events, {} differences; types: {} differences; \
-         statefulset: {} scenarios, {} differences",
+        "conformance: {} scripts, {} operations, {} watch events, {} differences; statefulset: {} scenarios, {} differences",
         answers.scripts,
         answers.operations,
         answers.watch_events,
         answers.differences.len(),
-        types.len(),
         sets.scenarios,
         sets.differences.len(),
     );

@@ -5,12 +5,19 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
-use super::{Scenario, all, row, run, site::Site};
+use super::{
+    Scenario, all,
+    control_plane::{self, Check},
+    row, run,
+    site::{SITE, Site},
+};
+use crate::cluster;
 
 /// Which scenarios, and how they are shown.
 #[derive(Args)]
 pub struct Arguments {
-    /// A scenario's name, or how names begin: etcd for all of etcd; without it, what CI runs
+    /// A scenario's name, or how names begin: etcd for all of etcd, control-plane for what needs no containers; without it, what CI
+    /// runs
     name: Option<String>,
     /// List the scenarios with what they show, and run none
     #[arg(long)]
@@ -21,6 +28,9 @@ pub struct Arguments {
     /// Keep everything about a scenario that passed, too
     #[arg(long)]
     keep: bool,
+    /// Take the cluster down afterwards; without it the next run finds it up
+    #[arg(long)]
+    down: bool,
     /// A static program of Windlass to run; without it, one is built from these sources
     #[arg(long)]
     program: Option<PathBuf>,
@@ -39,16 +49,27 @@ enum Output {
 #[expect(clippy::print_stdout, reason = "the table is what this program is for")]
 pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.list {
+        for check in control_plane::CHECKS {
+            println!("{:<26} {:<3} {}", check.name, "ci", check.shows);
+        }
         for scenario in all() {
             println!("{:<26} {:<3} {}", scenario.name, if scenario.ci { "ci" } else { "" }, scenario.shows);
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let chosen = choose(arguments.name.as_deref())?;
-    let site = Site::prepare(arguments.seed, arguments.program.clone()).await?;
+    let (checks, scenarios) = choose(arguments.name.as_deref())?;
     let mut rows = Vec::new();
-    for scenario in chosen {
-        rows.push(run::run(&site, scenario, arguments.keep).await);
+    if !checks.is_empty() {
+        rows.extend(control_plane::run(&checks, arguments.program.clone()).await?);
+    }
+    if !scenarios.is_empty() {
+        let site = Site::prepare(arguments.seed, arguments.program.clone()).await?;
+        for scenario in scenarios {
+            rows.push(run::run(&site, scenario, arguments.keep).await);
+        }
+        if arguments.down {
+            cluster::down(SITE)?;
+        }
     }
     match arguments.output {
         Output::Table => println!("{}\n{}", row::table(&rows), closing(&rows)),
@@ -65,16 +86,18 @@ fn closing(rows: &[row::Row]) -> String {
     format!("e2e: {passed} of {} scenarios passed, {acknowledged} writes acknowledged, {lost} lost", rows.len())
 }
 
-fn choose(name: Option<&str>) -> Result<Vec<&'static Scenario>> {
-    let chosen: Vec<&Scenario> = match name {
-        None => all().filter(|scenario| scenario.ci).collect(),
-        Some(name) => match super::find(name) {
-            Some(one) => vec![one],
-            None => all().filter(|scenario| scenario.name.starts_with(name)).collect(),
-        },
+/// One by its whole name, otherwise all whose names begin so.
+fn choose(name: Option<&str>) -> Result<(Vec<&'static Check>, Vec<&'static Scenario>)> {
+    let Some(name) = name else {
+        return Ok((control_plane::named(""), all().filter(|scenario| scenario.ci).collect()));
     };
-    if chosen.is_empty() {
+    let scenarios: Vec<&Scenario> = match super::find(name) {
+        Some(one) => vec![one],
+        None => all().filter(|scenario| scenario.name.starts_with(name)).collect(),
+    };
+    let checks = control_plane::named(name);
+    if checks.is_empty() && scenarios.is_empty() {
         bail!("no scenario is called that; --list shows them");
     }
-    Ok(chosen)
+    Ok((checks, scenarios))
 }

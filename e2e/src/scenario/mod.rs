@@ -1,6 +1,7 @@
 //! Upgrades of real applications on the real cluster, under load, with the things happening that happen.
 
 pub mod command;
+mod control_plane;
 mod etcd;
 mod evidence;
 mod facts;

@@ -4,7 +4,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -48,16 +48,11 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// Builds the program and its images, and applies what users apply: the CustomResourceDefinitions and the rights.
+    /// Builds the program, and applies what users apply: the CustomResourceDefinitions and the rights.
     pub fn install(cluster: &Cluster, client: Client, program: Option<PathBuf>) -> Result<Self> {
         let program = program.map_or_else(operator_image::build_program, Ok)?;
         let folder = cluster.folder().join("operators");
         fs::create_dir_all(&folder)?;
-        for (index, name) in IMAGES.iter().enumerate() {
-            let archive = folder.join(format!("windlass-{index}.tar"));
-            operator_image::image(name, &program).write(&archive)?;
-            cluster.load_image(&archive)?;
-        }
         let kubectl = build(Tool::Kubernetes)?.join("kubectl");
         let this = Self { client, kubectl, kubeconfig: cluster.kubeconfig(), program, folder };
         let deploy = deploy();
@@ -65,7 +60,18 @@ impl Installation {
         Ok(this)
     }
 
-    fn kubectl(&self, words: &[&str]) -> Result<String> {
+    /// Makes the program's images known to the cluster's node.
+    pub fn load_images(&self, cluster: &Cluster) -> Result<()> {
+        for (index, name) in IMAGES.iter().enumerate() {
+            let archive = self.folder.join(format!("windlass-{index}.tar"));
+            operator_image::image(name, &self.program).write(&archive)?;
+            cluster.load_image(&archive)?;
+        }
+        Ok(())
+    }
+
+    /// kubectl as an administrator; what it printed.
+    pub fn kubectl(&self, words: &[&str]) -> Result<String> {
         let output = Command::new(&self.kubectl).arg("--kubeconfig").arg(&self.kubeconfig).args(words).output()?;
         let complaint = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "kubectl {}: {}", words.join(" "), complaint.trim());
@@ -120,11 +126,27 @@ impl Installation {
         .await
     }
 
+    /// Where the API server is.
+    pub fn server(&self) -> Result<String> {
+        let server = self.admin()?["clusters"][0]["cluster"]["server"].as_str().map(str::to_owned);
+        server.context("the kubeconfig names no server")
+    }
+
+    fn admin(&self) -> Result<Value> {
+        serde_json::from_slice(&fs::read(&self.kubeconfig)?).context("the kubeconfig is no JSON")
+    }
+
     /// Starts it as a process of this machine, with a token of its ServiceAccount.
     pub async fn start(&self, name: &str, lease_seconds: u64) -> Result<LocalOperator> {
+        self.start_at(name, lease_seconds, &self.server()?).await
+    }
+
+    /// The same, with another way to the API server.
+    pub async fn start_at(&self, name: &str, lease_seconds: u64, server: &str) -> Result<LocalOperator> {
         let token = self.token().await?;
         let credential = credential(&token).context("the token has no ID")?;
-        let admin: Value = serde_json::from_slice(&fs::read(&self.kubeconfig)?).context("the kubeconfig is no JSON")?;
+        let mut admin = self.admin()?;
+        admin["clusters"][0]["cluster"]["server"] = server.into();
         let cluster = admin["clusters"][0]["name"].clone();
         let kubeconfig = json!({
             "apiVersion": "v1",
@@ -188,7 +210,7 @@ impl LocalOperator {
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)
             .args(["--lease-seconds", &self.lease_seconds.to_string(), "--listen", "127.0.0.1:0"])
-            .env("RUST_LOG", "info,windlass_operator=debug")
+            .env("RUST_LOG", "info,windlass_operator=debug,kube_client::client::builder=off")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -196,6 +218,11 @@ impl LocalOperator {
             .context("the operator can't be started")?;
         self.child = Some(child);
         Ok(())
+    }
+
+    /// How it ended by itself, if it did.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.child.as_mut().map_or(Ok(None), |child| Ok(child.try_wait()?))
     }
 
     /// SIGKILL: it gets no chance to say anything.

@@ -79,16 +79,18 @@ pub fn table(rows: &[Row]) -> String {
     ];
     let mut lines = vec![heads.map(str::to_owned).to_vec()];
     for row in rows {
+        // Where there is no application there is nothing to measure.
+        let measured = |figure: String| if row.members == 0 { "-".to_owned() } else { figure };
         lines.push(vec![
             row.scenario.clone(),
-            row.acknowledged.to_string(),
-            row.lost.to_string(),
-            row.failed.to_string(),
-            row.unknown.to_string(),
-            format!("{}/{}", row.longest_stall_ms, row.total_stall_ms),
-            row.leadership_moves.to_string(),
-            row.leader_restarts.to_string(),
-            format!("{} of {}", row.smallest_healthy, row.members),
+            measured(row.acknowledged.to_string()),
+            measured(row.lost.to_string()),
+            measured(row.failed.to_string()),
+            measured(row.unknown.to_string()),
+            measured(format!("{}/{}", row.longest_stall_ms, row.total_stall_ms)),
+            measured(row.leadership_moves.to_string()),
+            measured(row.leader_restarts.to_string()),
+            measured(format!("{} of {}", row.smallest_healthy, row.members)),
             row.seconds.to_string(),
             if row.passed() { "ok" } else { "FAILED" }.to_owned(),
         ]);

@@ -1,18 +1,18 @@
 //! What all scenarios share: the cluster, the images, Windlass ready to be run.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
-use kube::{
-    Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::Client;
 
 use super::operator::Installation;
 use crate::{
     applications::{self, EtcdPair},
     cluster::{self, Cluster, Shape},
 };
+
+/// The cluster's name: the one of `cargo xtask cluster up`.
+pub const SITE: &str = "default";
 
 /// The place where scenarios happen.
 pub struct Site {
@@ -32,19 +32,12 @@ impl Site {
     /// Brings up the cluster if it is not up, and prepares everything. Without a program of Windlass, one is built.
     pub async fn prepare(seed: u64, program: Option<PathBuf>) -> Result<Self> {
         let options =
-            cluster::Options { name: "default".into(), shape: Shape::Node, played_nodes: 0, api_server: Vec::new() };
+            cluster::Options { name: SITE.into(), shape: Shape::Node, played_nodes: 0, api_server: Vec::new() };
         let cluster = cluster::up(&options).await?;
-        let client = client(&cluster.kubeconfig()).await?;
+        let client = cluster::client(&cluster.kubeconfig()).await?;
         let etcd = applications::load(&cluster)?;
         let windlass = Installation::install(&cluster, client.clone(), program)?;
+        windlass.load_images(&cluster)?;
         Ok(Self { cluster, client, etcd, windlass, seed })
     }
-}
-
-/// A client that tries nothing again by itself: a refused eviction is an answer.
-async fn client(kubeconfig: &Path) -> Result<Client> {
-    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    config.default_retry = false;
-    Ok(Client::try_from(config)?)
 }

@@ -1,9 +1,7 @@
 //! The two servers behind one door: a request goes in, an answer with all of its bytes or a stream of lines comes out.
 
 use std::path::Path;
-use std::time::Duration;
 
-use anyhow::Context;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
@@ -65,14 +63,7 @@ impl Side {
 
     /// The server that a kubeconfig names.
     pub async fn real(kubeconfig: &Path) -> anyhow::Result<Self> {
-        let config = kube::config::Kubeconfig::read_from(kubeconfig)
-            .with_context(|| format!("{} can't be read", kubeconfig.display()))?;
-        let mut config =
-            kube::Config::from_custom_kubeconfig(config, &kube::config::KubeConfigOptions::default()).await?;
-        // Every request is sent once: a repetition would be one operation more than the script has.
-        config.default_retry = false;
-        config.read_timeout = Some(Duration::from_mins(5));
-        Ok(Self::Real(kube::Client::try_from(config)?))
+        Ok(Self::Real(crate::cluster::client(kubeconfig).await?))
     }
 
     /// Sends a request and reads the whole answer.

@@ -21,8 +21,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt as _, stream};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use windlass_sim::world::Deviation;
 
 use real::Real;
@@ -104,12 +102,6 @@ const HURRY: Patience = Patience { give_up: Duration::from_secs(4), ..PATIENCE }
 /// Scenarios that run side by side: more of them only wait for one another.
 const SIDE_BY_SIDE: usize = 24;
 
-async fn client(kubeconfig: &Path) -> Result<Client> {
-    let read = Kubeconfig::read_from(kubeconfig).with_context(|| format!("{} can't be read", kubeconfig.display()))?;
-    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
-    Ok(Client::try_from(config)?)
-}
-
 /// The scenarios that the options ask for.
 fn chosen(options: &Options) -> Vec<Scenario> {
     let wanted = |scenario: &Scenario| options.only.as_ref().is_none_or(|only| scenario.name.contains(only.as_str()));
@@ -127,7 +119,7 @@ pub fn names() -> Vec<String> {
 /// Runs the scenarios on both clusters.
 pub async fn run(kubeconfig: &Path, options: &Options) -> Result<Report> {
     let patience = if options.deviation.is_some() { HURRY } else { PATIENCE };
-    let real = Real::connect(client(kubeconfig).await?, patience).await?;
+    let real = Real::connect(crate::cluster::client(kubeconfig).await?, patience).await?;
     let scenarios = chosen(options);
     ensure!(!scenarios.is_empty(), "no scenario of that name");
     let count = scenarios.len();
