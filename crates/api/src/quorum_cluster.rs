@@ -83,6 +83,10 @@ pub enum SystemType {
     Pd,
     /// etcd, through the JSON gateway on its client port.
     Etcd,
+    /// OpenBao with Raft storage.
+    OpenBao,
+    /// Vault with Raft storage.
+    Vault,
 }
 
 impl SystemType {
@@ -91,6 +95,8 @@ impl SystemType {
         match self {
             Self::Pd => "Pd",
             Self::Etcd => "Etcd",
+            Self::OpenBao => "OpenBao",
+            Self::Vault => "Vault",
         }
     }
 
@@ -99,6 +105,7 @@ impl SystemType {
         match self {
             Self::Pd => path::PD,
             Self::Etcd => path::ETCD,
+            Self::OpenBao | Self::Vault => path::OPENBAO,
         }
     }
 }
@@ -110,13 +117,16 @@ pub struct System {
     /// Which system.
     #[serde(rename = "type")]
     pub type_: SystemType,
-    /// Where each member's HTTP API listens: PD's and etcd's client port.
+    /// Where each member's HTTP API listens: PD's and etcd's client port; for OpenBao and Vault, set 8200.
     #[serde(default = "default_port")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: i32,
     /// Talk TLS; without it, plain HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
+    /// Who asks: OpenBao and Vault tell who their members are, and step down, only for a token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<Auth>,
 }
 
 fn default_port() -> i32 {
@@ -134,6 +144,41 @@ pub struct Tls {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub client_secret: Option<String>,
+}
+
+/// How Windlass gets a token: exactly one of these. Its policy must allow `read` on `sys/storage/raft/configuration` and
+/// `sys/storage/raft/autopilot/state`, and `update` with `sudo` on `sys/step-down`, and nothing else.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("[has(self.tokenSecret), has(self.kubernetes), has(self.jwt)].filter(given, given).size() == 1").message("set exactly one of tokenSecret, kubernetes and jwt"))]
+pub struct Auth {
+    /// A Secret in this namespace with the token as `token`. Whoever renews it writes it there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub token_secret: Option<String>,
+    /// Log in with the operator's own ServiceAccount token at an auth method of type `kubernetes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<LogIn>,
+    /// Log in with the operator's own ServiceAccount token at an auth method of type `jwt`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jwt: Option<LogIn>,
+}
+
+/// Where and as whom to log in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LogIn {
+    /// The role that gives the policy.
+    #[schemars(length(min = 1, max = 253))]
+    pub role: String,
+    /// Where the auth method is mounted; `kubernetes` or `jwt` without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub mount: Option<String>,
+    /// The namespace of OpenBao or Vault that the auth method is in; the root namespace without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub namespace: Option<String>,
 }
 
 /// How members are brought to the new version.

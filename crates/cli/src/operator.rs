@@ -19,7 +19,11 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 use tracing_subscriber::EnvFilter;
-use windlass_operator::{Context, Settings, SystemClock, client, dial::OverNetwork, serve};
+use windlass_operator::{
+    Context, Settings, SystemClock, client,
+    dial::{OverNetwork, SERVICE_ACCOUNT},
+    serve,
+};
 
 /// How the operator runs.
 #[derive(Args)]
@@ -45,6 +49,9 @@ pub struct Arguments {
     /// Where /healthz, /readyz and /metrics are served
     #[arg(long, default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
+    /// The operator's own ServiceAccount token, with which it logs in to OpenBao and Vault where a resource says so
+    #[arg(long, value_name = "FILE", default_value = SERVICE_ACCOUNT)]
+    service_account_token: std::path::PathBuf,
     /// How logs are written
     #[arg(long, value_enum, default_value_t = LogFormat::Json)]
     log_format: LogFormat,
@@ -88,7 +95,8 @@ async fn operate(arguments: Arguments) -> Result<()> {
     };
     settings.check().map_err(|why| anyhow!(why))?;
     let client = client::connect(config, settings.longest_write)?;
-    let context = Context::new(client, Arc::new(OverNetwork), Arc::new(SystemClock), settings);
+    let dial = OverNetwork { service_account: arguments.service_account_token };
+    let context = Context::new(client, Arc::new(dial), Arc::new(SystemClock), settings);
 
     let listener =
         TcpListener::bind(arguments.listen).await.with_context(|| format!("can't listen on {}", arguments.listen))?;

@@ -90,7 +90,7 @@ fn wakes(context: &Context) -> impl Stream<Item = Wake> {
     let resources =
         watcher::watcher(api::<QuorumCluster>(context), watcher::Config::default()).backoff(Steady::default());
     let resources = resources.flat_map(|event| stream::iter(touched(event))).map(|resource: QuorumCluster| {
-        let key = Key { namespace: resource.namespace().unwrap_or_default(), name: resource.name_any() };
+        let key = Key::of(&resource);
         Wake::Resource(key, resource.spec.workload.stateful_set)
     });
     let sets = watcher::watcher(api::<PartialObjectMeta<StatefulSet>>(context), watcher::Config::default())

@@ -25,7 +25,7 @@ use crate::{
     error::Error,
     lease::{Lease, Term},
     observe::Observed,
-    system,
+    system::{self, Line},
     validate::budget_name,
 };
 
@@ -148,8 +148,9 @@ async fn hand_over(
     };
     let Some(id) = observed.seen.ids.get(to) else { return Err(Error::Gone(format!("member {to}"))) };
     let left = actor.lease.remaining(actor.term)?;
-    system::hand_over(resource.spec.system.type_, transport.as_ref(), leader, id, left).await?;
-    Ok(())
+    let line =
+        Line { system: resource.spec.system.type_, transport: transport.as_ref(), token: observed.token.as_ref() };
+    system::hand_over(line, leader, id, left).await
 }
 
 /// Deletes a broken pod: the one that was seen, as it was seen, or none (H44). No eviction: our own budget allows none.

@@ -4,6 +4,7 @@
 //! said nothing. Who leads is known only if all who answered agree.
 
 pub mod etcd;
+pub mod openbao;
 pub mod pd;
 
 use windlass_systems::CallError;

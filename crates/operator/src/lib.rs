@@ -8,6 +8,7 @@
 //! [`run`] is one future without tasks of its own: dropping it is a crash, not polling it is a freeze, and a test can do both at
 //! any point.
 
+pub mod auth;
 pub mod client;
 pub mod clock;
 pub mod controller;
@@ -36,7 +37,7 @@ pub use clock::{Clock, SystemClock};
 pub use dial::Dial;
 pub use settings::Settings;
 
-use crate::{error::Error, lease::Lease, metrics::Metrics, own_writes::OwnWrites};
+use crate::{auth::Tokens, error::Error, lease::Lease, metrics::Metrics, own_writes::OwnWrites};
 
 /// Everything that a pass needs from outside.
 pub struct Context {
@@ -52,12 +53,22 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
     /// What we wrote and must see before we decide again.
     pub own_writes: OwnWrites,
+    /// Tokens for the systems that want one.
+    pub tokens: Tokens,
 }
 
 impl Context {
     /// A context with nothing counted and nothing written yet.
     pub fn new(client: kube::Client, dial: Arc<dyn Dial>, clock: Arc<dyn Clock>, settings: Settings) -> Self {
-        Self { client, dial, clock, settings, metrics: Arc::default(), own_writes: OwnWrites::default() }
+        Self {
+            client,
+            dial,
+            clock,
+            settings,
+            metrics: Arc::default(),
+            own_writes: OwnWrites::default(),
+            tokens: Tokens::default(),
+        }
     }
 
     /// Sends one request to the API server and waits for its answer no longer than the deadline.

@@ -15,14 +15,17 @@ use kube::{
 use tokio::time::Instant;
 use windlass_api::QuorumCluster;
 use windlass_plan::bug::{self, Bug};
-use windlass_systems::transport::Peer;
+use windlass_systems::{
+    secret::Secret as Token,
+    transport::{Peer, Transport},
+};
 
 use crate::{
     Context,
     dial::TlsMaterial,
     error::Error,
     queue::Key,
-    system::{self, Place, Seen},
+    system::{self, Heard, Line, Place, Seen},
 };
 
 /// What was read, as it was read.
@@ -43,6 +46,8 @@ pub struct Observed {
     pub peers: Vec<Peer>,
     /// The TLS material, where the resource names some.
     pub tls: Option<TlsMaterial>,
+    /// The token that was shown, where the system wants one.
+    pub token: Option<Token>,
 }
 
 /// The custom resource itself; none if it is gone.
@@ -72,6 +77,7 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
             seen,
             peers: vec![],
             tls: None,
+            token: None,
         });
     };
 
@@ -91,11 +97,14 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
     let peers = peers(resource, &places);
     // Secrets that can't be read make the members unknown, and nothing else: a permit that stands is minded all the same.
     let tls = tls(context, resource, &namespace).await.unwrap_or_else(|error| Err(error.story()));
-    let (seen, tls) = match tls {
-        Ok(tls) => (ask(context, resource, tls.as_ref(), &peers, &places).await, tls),
-        Err(why) => (Seen::unknown(&why), None),
+    let (seen, tls, token) = match tls {
+        Ok(tls) => {
+            let (seen, token) = ask(context, resource, tls.as_ref(), &peers, &places).await;
+            (seen, tls, token)
+        }
+        Err(why) => (Seen::unknown(&why), None, None),
     };
-    Ok(Observed { since, set: Some(set), pods, budgets, siblings, seen, peers, tls })
+    Ok(Observed { since, set: Some(set), pods, budgets, siblings, seen, peers, tls, token })
 }
 
 /// The selector of the set's pods, as the API takes it.
@@ -137,11 +146,49 @@ async fn ask(
     tls: Option<&TlsMaterial>,
     peers: &[Peer],
     places: &[Place],
-) -> Seen {
-    match context.dial.transport(tls) {
-        Ok(transport) => system::ask(resource.spec.system.type_, transport.as_ref(), peers, places).await,
-        Err(why) => Seen::unknown(&format!("the TLS material can't be used: {why}")),
+) -> (Seen, Option<Token>) {
+    let transport = match context.dial.transport(tls) {
+        Ok(transport) => transport,
+        Err(why) => return (Seen::unknown(&format!("the TLS material can't be used: {why}")), None),
+    };
+    let once = async || {
+        let token = match token(context, resource, transport.as_ref(), peers).await {
+            Ok(token) => token,
+            Err(why) => return (Heard::from(Seen::unknown(&why)), None),
+        };
+        let line = Line { system: resource.spec.system.type_, transport: transport.as_ref(), token: token.as_ref() };
+        (system::ask(line, peers, places).await, token)
+    };
+    let (heard, token) = once().await;
+    if !heard.denied {
+        return (heard.seen, token);
     }
+    // It may have expired, or been revoked: once more with a new one.
+    context.tokens.forget(&Key::of(resource));
+    let (heard, token) = once().await;
+    (heard.seen, token)
+}
+
+/// The token that the resource tells how to get; none where it tells nothing. The error is for a person.
+async fn token(
+    context: &Context,
+    resource: &QuorumCluster,
+    transport: &dyn Transport,
+    peers: &[Peer],
+) -> Result<Option<Token>, String> {
+    let Some(auth) = &resource.spec.system.auth else { return Ok(None) };
+    let Some(name) = &auth.token_secret else {
+        let key = Key::of(resource);
+        return context.tokens.get(&key, auth, context.dial.as_ref(), transport, peers).await.map(Some);
+    };
+    let namespace = resource.namespace().unwrap_or_default();
+    let secrets: Api<Secret> = Api::namespaced(context.client.clone(), &namespace);
+    let secret = get(context, &format!("secrets/{namespace}/{name}"), &secrets, name).await;
+    let found = secret.map_err(|error| error.story())?.and_then(|secret| secret.data?.remove("token"));
+    let missing = || format!("spec.system.auth.tokenSecret: there is no Secret {name} with token in it");
+    let text = found.ok_or_else(missing)?.0;
+    let token = Token::new(&String::from_utf8_lossy(&text));
+    token.map(Some).map_err(|error| format!("spec.system.auth.tokenSecret: Secret {name}: {error}"))
 }
 
 /// The TLS material from the Secrets that the resource names, all in its own namespace (H41); or, for a person, what is missing.

@@ -5,7 +5,9 @@ use std::{
     fmt,
 };
 
+use kube::ResourceExt;
 use tokio::time::Instant;
+use windlass_api::QuorumCluster;
 
 /// One custom resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,6 +16,13 @@ pub struct Key {
     pub namespace: String,
     /// Its name.
     pub name: String,
+}
+
+impl Key {
+    /// A resource's key.
+    pub fn of(resource: &QuorumCluster) -> Self {
+        Self { namespace: resource.namespace().unwrap_or_default(), name: resource.name_any() }
+    }
 }
 
 impl fmt::Display for Key {

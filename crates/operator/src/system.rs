@@ -6,11 +6,12 @@ use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 use windlass_api::quorum_cluster::SystemType;
 use windlass_plan::{MemberName, Quorum};
 use windlass_systems::{
-    CallError, Timeouts, etcd, pd,
+    CallError, Class, Timeouts, etcd, openbao, pd,
+    secret::Secret,
     transport::{Peer, Transport},
 };
 
-use crate::facts;
+use crate::{error::Error, facts};
 
 /// Where a member of the set is, whether or not its pod exists at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,33 +52,76 @@ impl Seen {
     }
 }
 
+/// How a system is talked to.
+#[derive(Clone, Copy)]
+pub struct Line<'a> {
+    /// Which system.
+    pub system: SystemType,
+    /// How its pods are reached.
+    pub transport: &'a dyn Transport,
+    /// Who asks, where the system wants to know.
+    pub token: Option<&'a Secret>,
+}
+
+/// Which of the two; none for the systems that are neither.
+fn product(system: SystemType) -> Option<openbao::Product> {
+    match system {
+        SystemType::OpenBao => Some(openbao::Product::OpenBao),
+        SystemType::Vault => Some(openbao::Product::Vault),
+        SystemType::Pd | SystemType::Etcd => None,
+    }
+}
+
+/// What the pods said, and whether the token was refused.
+pub struct Heard {
+    /// What it comes to.
+    pub seen: Seen,
+    /// Another token may help.
+    pub denied: bool,
+}
+
+impl From<Seen> for Heard {
+    fn from(seen: Seen) -> Self {
+        Self { seen, denied: false }
+    }
+}
+
 /// Asks every peer.
-pub async fn ask(system: SystemType, transport: &dyn Transport, peers: &[Peer], places: &[Place]) -> Seen {
+pub async fn ask(line: Line<'_>, peers: &[Peer], places: &[Place]) -> Heard {
+    let Line { system, transport, token } = line;
     let timeouts = Timeouts::default();
     match system {
         SystemType::Pd => {
             let quorum = facts::pd::quorum(&pd::observe(transport, peers, &timeouts).await);
             let names = quorum.members.known().into_iter().flat_map(BTreeMap::keys);
             let ids = names.map(|name| (name.clone(), name.to_string())).collect();
-            Seen { quorum, ids }
+            Seen { quorum, ids }.into()
         }
-        SystemType::Etcd => facts::etcd::seen(&etcd::observe(transport, peers, &timeouts).await, places),
+        SystemType::Etcd => facts::etcd::seen(&etcd::observe(transport, peers, &timeouts).await, places).into(),
+        SystemType::OpenBao | SystemType::Vault => {
+            let product = product(system).unwrap_or(openbao::Product::OpenBao);
+            let answers = openbao::observe(product, transport, peers, token, &timeouts).await;
+            let refused = |error: &CallError| error.class() == Class::Denied;
+            let denied = answers.iter().any(|answer| answer.said.as_ref().is_err_and(refused));
+            Heard { seen: facts::openbao::seen(&answers, places), denied }
+        }
     }
 }
 
 /// Tells the leader to hand over to the member that the system calls `to`, and waits no longer than `limit`.
-pub async fn hand_over(
-    system: SystemType,
-    transport: &dyn Transport,
-    leader: &Peer,
-    to: &str,
-    limit: Duration,
-) -> Result<(), CallError> {
+pub async fn hand_over(line: Line<'_>, leader: &Peer, to: &str, limit: Duration) -> Result<(), Error> {
+    let Line { system, transport, token } = line;
     let timeouts = Timeouts::default();
     let timeouts = Timeouts { verb: timeouts.verb.min(limit), ..timeouts };
     match system {
-        SystemType::Pd => pd::transfer_leader(transport, leader, to, &timeouts).await,
+        SystemType::Pd => pd::transfer_leader(transport, leader, to, &timeouts).await?,
         // An id that is none asks for nobody, and is refused.
-        SystemType::Etcd => etcd::transfer_leader(transport, leader, to.parse().unwrap_or(0), &timeouts).await,
+        SystemType::Etcd => etcd::transfer_leader(transport, leader, to.parse().unwrap_or(0), &timeouts).await?,
+        // Nobody can be named: whoever is elected is read back.
+        SystemType::OpenBao | SystemType::Vault => {
+            let Some(token) = token else { return Err(Error::Gone("the token".into())) };
+            openbao::step_down(transport, leader, token, &timeouts).await?;
+        }
     }
+    Ok(())
 }

@@ -50,6 +50,9 @@ pub const PD: Path = Path { system: "PD", minors: Minors::Freely, doorsteps: &[]
 pub const ETCD: Path =
     Path { system: "etcd", minors: Minors::OneByOne, doorsteps: &[Doorstep { into: (3, 6), from: (3, 5, 26) }] };
 
+/// OpenBao and Vault: releases may be skipped. Going back is a downgrade of the data and has a switch of its own (H15).
+pub const OPENBAO: Path = Path { system: "OpenBao", minors: Minors::Freely, doorsteps: &[] };
+
 impl Path {
     /// Whether there is a way from one version to another; if not, why, and which way there is. `told` is the version that the
     /// system itself was told to go back to, where it has such a thing.

@@ -18,7 +18,10 @@ use http::{Request, Response, Uri, uri::PathAndQuery};
 use jiff::Timestamp;
 use windlass_operator::{Clock, Context, Dial, Settings, dial::TlsMaterial};
 use windlass_sim::harness::{self, Seat};
-use windlass_systems::transport::{Peer, Transport};
+use windlass_systems::{
+    secret::Secret,
+    transport::{Peer, Transport},
+};
 
 /// The operator, as a program for the harness.
 pub fn operator(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>> {
@@ -51,6 +54,10 @@ struct InProcess(harness::Dial);
 impl Dial for InProcess {
     fn transport(&self, _: Option<&TlsMaterial>) -> Result<Arc<dyn Transport>, String> {
         Ok(Arc::new(self.clone()))
+    }
+
+    fn service_account(&self) -> Result<Secret, String> {
+        Secret::new("the-operators-own-token").map_err(|error| error.to_string())
     }
 }
 

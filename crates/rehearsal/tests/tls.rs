@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use support::{A_WHILE, Spoken, TO, tell_with, three, with};
 use windlass_operator::{
     Dial,
-    dial::{OverNetwork, TlsMaterial},
+    dial::{OverNetwork, SERVICE_ACCOUNT, TlsMaterial},
 };
 use windlass_rehearsal::{context, pd};
 use windlass_sim::{
     harness::Seat,
     scenario::{Action, Ending, Subject},
 };
-use windlass_systems::transport::Transport;
+use windlass_systems::{Secret, transport::Transport};
 
 /// A certificate that signs nothing.
 const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----
@@ -38,8 +38,12 @@ struct Checked(Arc<dyn Dial>);
 
 impl Dial for Checked {
     fn transport(&self, tls: Option<&TlsMaterial>) -> Result<Arc<dyn Transport>, String> {
-        OverNetwork.transport(tls)?;
+        OverNetwork { service_account: SERVICE_ACCOUNT.into() }.transport(tls)?;
         self.0.transport(tls)
+    }
+
+    fn service_account(&self) -> Result<Secret, String> {
+        self.0.service_account()
     }
 }
 
