@@ -5,6 +5,7 @@
 
 pub mod bench;
 pub mod etcd;
+mod log;
 mod member;
 pub mod pd;
 
