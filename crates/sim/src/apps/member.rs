@@ -31,6 +31,11 @@ impl Member {
         }
     }
 
+    /// True when its process runs, stuck or not.
+    pub fn runs(&self) -> bool {
+        self.running
+    }
+
     /// True when its process runs and isn't stuck.
     pub fn serves(&self) -> bool {
         self.running && !self.hung

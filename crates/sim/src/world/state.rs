@@ -146,7 +146,7 @@ impl State {
 
     /// Lets an application do something, sets its timers and records its true state where that changed.
     pub(super) fn with_app<T>(&mut self, key: &Key, act: impl FnOnce(&mut App, &mut Context) -> T) -> Option<T> {
-        let mut context = Context { now: self.now(), later: Vec::new() };
+        let mut context = Context { epoch: self.clock.epoch(), now: self.now(), later: Vec::new() };
         let app = self.apps.get_mut(key)?;
         let result = act(app, &mut context);
         let truth = app.truth();

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri};
 use serde_json::{Value, json};
 
-use super::super::{Answer, Context, plain, respond};
-use super::{Etcd, EtcdCluster, minor};
+use super::super::{Answer, Context, minor, plain, respond};
+use super::{Etcd, EtcdCluster};
 
 /// How long a request through the quorum is tried: five seconds and two election time-outs.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(7);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::log::Log;
 use super::member::{Member, candidates};
-use super::{AppEvent, Context, Founding};
+use super::{AppEvent, Context, Founding, Minor, minor};
 use crate::journal::{MemberTruth, QuorumTruth};
 use crate::rng::Rng;
 
@@ -36,9 +36,6 @@ enum Waiting {
     Vote(u64),
     Contact(u64),
 }
-
-/// A minor release.
-type Minor = (u64, u64);
 
 /// A member and what etcd alone knows of one.
 struct Etcd {
@@ -292,14 +289,5 @@ impl EtcdCluster {
             workload: self.workload.clone(),
             members: self.voters().map(member).collect(),
         }
-    }
-}
-
-/// The minor release of a version; none where it is no release.
-fn minor(version: &str) -> Option<Minor> {
-    let mut numbers = version.trim_start_matches('v').split('.').map(str::parse);
-    match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => Some((major, minor)),
-        _ => None,
     }
 }
