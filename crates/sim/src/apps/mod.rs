@@ -10,7 +10,7 @@ mod member;
 pub mod openbao;
 pub mod pd;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header::CONTENT_TYPE};
@@ -64,6 +64,9 @@ impl Context {
         self.epoch.saturating_add(at).unwrap_or(Timestamp::MAX)
     }
 }
+
+/// What a process says of itself on its pod.
+pub(crate) type Labels = BTreeMap<&'static str, String>;
 
 /// What a process answers.
 pub(crate) struct Answer {
@@ -231,6 +234,14 @@ impl App {
         match self {
             Self::Pd(_) | Self::Etcd(_) => true,
             Self::Openbao(bao) => bao.is_ready(pod),
+        }
+    }
+
+    /// What processes say of themselves on their pods.
+    pub fn labels(&self) -> Vec<(String, Labels)> {
+        match self {
+            Self::Pd(_) | Self::Etcd(_) => Vec::new(),
+            Self::Openbao(bao) => bao.labels(),
         }
     }
 

@@ -18,6 +18,7 @@ mod network;
 mod nodes;
 mod pod_status;
 pub(crate) mod queue;
+mod registration;
 mod scheduler;
 mod state;
 mod statefulset;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::log::Log;
 use super::member::{Member, candidates};
-use super::{AppEvent, Context, Founding};
+use super::{AppEvent, Context, Founding, Labels};
 use crate::journal::{MemberTruth, QuorumTruth};
 use crate::rng::{self, Rng};
 use autopilot::Echo;
@@ -396,6 +396,21 @@ impl BaoCluster {
     /// Whether the readiness probe of the usual chart succeeds.
     pub fn is_ready(&self, pod: &str) -> bool {
         self.members.get(pod).is_some_and(|member| member.process != Process::Down && !member.sealed())
+    }
+
+    /// What each process says of itself on its pod.
+    pub fn labels(&self) -> Vec<(String, Labels)> {
+        let of = |(name, member): (&String, &Bao)| {
+            let labels = Labels::from([
+                ("openbao-active", (self.active.as_ref() == Some(name)).to_string()),
+                ("openbao-initialized", member.initialized.to_string()),
+                ("openbao-perf-standby", false.to_string()),
+                ("openbao-sealed", member.sealed().to_string()),
+                ("openbao-version", member.raft.version.trim_start_matches('v').to_owned()),
+            ]);
+            (name.clone(), labels)
+        };
+        self.members.iter().filter(|(_, member)| member.answers()).map(of).collect()
     }
 
     pub fn truth(&self) -> QuorumTruth {
