@@ -307,6 +307,8 @@ fn act(cluster: &Cluster, slots: &[Slot], action: &Action) {
         Action::Priority(place, priority) => {
             world.pd(&place.namespace, set_of(&place.pod)).set_leader_priority(&place.pod, i64::from(*priority));
         }
+        Action::AutoUnseal(set, works) => world.auto_unseal(&set.namespace, &set.name, *works),
+        Action::Unseal(place) => world.unseal(&place.namespace, set_of(&place.pod), &place.pod),
         Action::DropWatches => api.drop_watches(None),
         Action::Compact => api.compact(api.revision()),
         Action::KillOperator(number) => {

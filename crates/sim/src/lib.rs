@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   operator ──kube::Client──▶ faults ──▶ api ◀── world (StatefulSet controller, kubelets, garbage collector)
-//!        └────http request───▶ faults ──▶ world::dial ──▶ apps (PD)
+//!        └────http request───▶ faults ──▶ world::dial ──▶ apps (PD, etcd, OpenBao)
 //!                                   every write and every application state ──▶ journal ──▶ invariants
 //! ```
 

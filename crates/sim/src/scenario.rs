@@ -121,6 +121,11 @@ pub enum Action {
     Elect(Place),
     /// A member wants to lead.
     Priority(Place, i32),
+    /// Members of a StatefulSet's quorum unseal themselves when they start, as they do unless this says otherwise; or they stay sealed
+    /// until somebody unseals them.
+    AutoUnseal(Subject, bool),
+    /// A person unseals a member.
+    Unseal(Place),
     /// All watches break off.
     DropWatches,
     /// Old revisions are compacted away.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 
 use super::{Answer, App, AppEvent, Context, Founding, Kind};
+use crate::clock::EPOCH;
 use crate::rng::Rng;
 
 /// One application on the bench.
@@ -21,18 +22,27 @@ pub struct Bench {
 impl Bench {
     /// An etcd with these members, none of which runs yet.
     pub fn etcd(seed: u64, members: &[&str]) -> Self {
+        Self::of(Kind::Etcd, "etcd", seed, members)
+    }
+
+    /// An OpenBao with these members, none of which runs yet.
+    pub fn openbao(seed: u64, members: &[&str]) -> Self {
+        Self::of(Kind::Openbao, "openbao", seed, members)
+    }
+
+    fn of(kind: Kind, workload: &str, seed: u64, members: &[&str]) -> Self {
         let founding = Founding {
             namespace: "bench".into(),
-            workload: "etcd".into(),
-            service: "etcd".into(),
+            workload: workload.into(),
+            service: workload.into(),
             members: members.iter().map(|name| (*name).to_owned()).collect(),
         };
-        let app = App::found(Kind::Etcd, founding, Rng::new(seed));
+        let app = App::found(kind, founding, Rng::new(seed));
         Self { app, now: Duration::ZERO, timers: BTreeMap::new(), set: 0 }
     }
 
     fn with<T>(&mut self, act: impl FnOnce(&mut App, &mut Context) -> T) -> T {
-        let mut context = Context { now: self.now, later: Vec::new() };
+        let mut context = Context { epoch: EPOCH, now: self.now, later: Vec::new() };
         let result = act(&mut self.app, &mut context);
         for (at, event) in context.later {
             self.set += 1;
@@ -53,6 +63,16 @@ impl Bench {
     /// Kills a process.
     pub fn kill(&mut self, member: &str) {
         self.with(|app, context| app.stopped(context, member, false));
+    }
+
+    /// Members of an OpenBao unseal themselves from now on when they start, or don't any more.
+    pub fn auto_unseal(&mut self, works: bool) {
+        self.with(|app, context| app.auto_unseal(context, works));
+    }
+
+    /// Unseals a member of an OpenBao.
+    pub fn unseal(&mut self, member: &str) {
+        self.with(|app, context| app.unseal(context, member));
     }
 
     /// Lets time pass.

@@ -5,13 +5,16 @@
 
 pub mod bench;
 pub mod etcd;
+mod log;
 mod member;
+pub mod openbao;
 pub mod pd;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header::CONTENT_TYPE};
+use jiff::Timestamp;
 
 use crate::journal::QuorumTruth;
 use crate::rng::Rng;
@@ -19,6 +22,7 @@ use crate::rng::Rng;
 pub use pd::PdHandle;
 
 use etcd::{EtcdCluster, EtcdEvent};
+use openbao::{BaoCluster, BaoEvent};
 use pd::{PdCluster, PdEvent};
 
 /// How a process misbehaves towards callers while it otherwise works: a fault on the way to it, no part of its true state.
@@ -41,15 +45,28 @@ pub enum BadAnswer {
 pub(crate) enum AppEvent {
     Pd(PdEvent),
     Etcd(EtcdEvent),
+    Openbao(BaoEvent),
 }
 
 /// What an application may use while it handles something.
 pub(crate) struct Context {
+    /// When the cluster began.
+    pub epoch: Timestamp,
     /// Cluster time.
     pub now: Duration,
     /// Timers to set, by the time at which they ring.
     pub later: Vec<(Duration, AppEvent)>,
 }
+
+impl Context {
+    /// What a clock on the wall showed at a time of the cluster.
+    fn time(&self, at: Duration) -> Timestamp {
+        self.epoch.saturating_add(at).unwrap_or(Timestamp::MAX)
+    }
+}
+
+/// What a process says of itself on its pod.
+pub(crate) type Labels = BTreeMap<&'static str, String>;
 
 /// What a process answers.
 pub(crate) struct Answer {
@@ -88,6 +105,7 @@ fn plain(status: StatusCode, body: impl Into<Bytes>) -> Answer {
 pub(crate) enum Kind {
     Pd,
     Etcd,
+    Openbao,
 }
 
 impl Kind {
@@ -98,8 +116,10 @@ impl Kind {
         match (container, base) {
             ("pd", _) => Some(Self::Pd),
             ("etcd", _) => Some(Self::Etcd),
+            ("openbao", _) => Some(Self::Openbao),
             (_, base) if base.starts_with("pd") => Some(Self::Pd),
             (_, base) if base.starts_with("etcd") => Some(Self::Etcd),
+            (_, base) if base.starts_with("openbao") => Some(Self::Openbao),
             _ => None,
         }
     }
@@ -119,6 +139,7 @@ pub(crate) struct Founding {
 pub(crate) enum App {
     Pd(PdCluster),
     Etcd(EtcdCluster),
+    Openbao(BaoCluster),
 }
 
 impl App {
@@ -126,13 +147,14 @@ impl App {
         match kind {
             Kind::Pd => Self::Pd(PdCluster::new(founding, rng)),
             Kind::Etcd => Self::Etcd(EtcdCluster::new(founding, rng)),
+            Kind::Openbao => Self::Openbao(BaoCluster::new(founding, rng)),
         }
     }
 
     /// Why a process of this version ends as soon as it has started; none if it does not.
     pub fn refusal(&self, pod: &str, version: &str) -> Option<String> {
         match self {
-            Self::Pd(_) => None,
+            Self::Pd(_) | Self::Openbao(_) => None,
             Self::Etcd(etcd) => etcd.refusal(pod, version),
         }
     }
@@ -142,6 +164,7 @@ impl App {
         match self {
             Self::Pd(pd) => pd.elect(context, pod),
             Self::Etcd(etcd) => etcd.elect(context, pod),
+            Self::Openbao(bao) => bao.elect(context, pod),
         }
     }
 
@@ -150,6 +173,7 @@ impl App {
         match self {
             Self::Pd(pd) => pd.started(context, pod, version),
             Self::Etcd(etcd) => etcd.started(context, pod, version),
+            Self::Openbao(bao) => bao.started(context, pod, version),
         }
     }
 
@@ -158,6 +182,7 @@ impl App {
         match self {
             Self::Pd(pd) => pd.stopped(context, pod, graceful),
             Self::Etcd(etcd) => etcd.stopped(context, pod, graceful),
+            Self::Openbao(bao) => bao.stopped(context, pod, graceful),
         }
     }
 
@@ -166,6 +191,7 @@ impl App {
         match self {
             Self::Pd(pd) => pd.hung(context, pod, hung),
             Self::Etcd(etcd) => etcd.hung(context, pod, hung),
+            Self::Openbao(bao) => bao.hung(context, pod, hung),
         }
     }
 
@@ -174,8 +200,9 @@ impl App {
         match (self, event) {
             (Self::Pd(pd), AppEvent::Pd(event)) => pd.ring(context, event),
             (Self::Etcd(etcd), AppEvent::Etcd(event)) => etcd.ring(context, event),
+            (Self::Openbao(bao), AppEvent::Openbao(event)) => bao.ring(context, event),
             // A timer of a system that this workload does not run any more.
-            (Self::Pd(_), AppEvent::Etcd(_)) | (Self::Etcd(_), AppEvent::Pd(_)) => {}
+            (Self::Pd(_) | Self::Etcd(_) | Self::Openbao(_), _) => {}
         }
     }
 
@@ -184,6 +211,37 @@ impl App {
         match self {
             Self::Pd(pd) => pd.answer(context, pod, request),
             Self::Etcd(etcd) => etcd.answer(context, pod, request),
+            Self::Openbao(bao) => bao.answer(context, pod, request),
+        }
+    }
+
+    /// Members unseal themselves from now on when they start, or stay sealed until somebody unseals them.
+    pub fn auto_unseal(&mut self, context: &mut Context, works: bool) {
+        if let Self::Openbao(bao) = self {
+            bao.auto_unseal(context, works);
+        }
+    }
+
+    /// Somebody unseals a member.
+    pub fn unseal(&mut self, context: &mut Context, pod: &str) {
+        if let Self::Openbao(bao) = self {
+            bao.unseal(context, pod);
+        }
+    }
+
+    /// Whether the process in this pod passes the readiness probe that people give it.
+    pub fn is_ready(&self, pod: &str) -> bool {
+        match self {
+            Self::Pd(_) | Self::Etcd(_) => true,
+            Self::Openbao(bao) => bao.is_ready(pod),
+        }
+    }
+
+    /// What processes say of themselves on their pods.
+    pub fn labels(&self) -> Vec<(String, Labels)> {
+        match self {
+            Self::Pd(_) | Self::Etcd(_) => Vec::new(),
+            Self::Openbao(bao) => bao.labels(),
         }
     }
 
@@ -192,6 +250,7 @@ impl App {
         match self {
             Self::Pd(pd) => pd.truth(),
             Self::Etcd(etcd) => etcd.truth(),
+            Self::Openbao(bao) => bao.truth(),
         }
     }
 }
@@ -212,6 +271,18 @@ pub(crate) fn version_of(image: &str) -> String {
     if tag.starts_with(|first: char| first.is_ascii_digit()) { format!("v{tag}") } else { tag.to_owned() }
 }
 
+/// A minor release.
+type Minor = (u64, u64);
+
+/// The minor release of a version; none where it is no release.
+fn minor(version: &str) -> Option<Minor> {
+    let mut numbers = version.trim_start_matches('v').split('.').map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => Some((major, minor)),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,6 +292,7 @@ mod tests {
         assert_eq!(Kind::of("pd", "registry:5000/whatever"), Some(Kind::Pd));
         assert_eq!(Kind::of("main", "registry:5000/pingcap/pd:v8.5.1"), Some(Kind::Pd));
         assert_eq!(Kind::of("main", "quay.example/coreos/etcd:v3.6.16"), Some(Kind::Etcd));
+        assert_eq!(Kind::of("main", "quay.example/openbao/openbao:2.5.5"), Some(Kind::Openbao));
         assert_eq!(Kind::of("main", "nginx:1.29"), None);
     }
 

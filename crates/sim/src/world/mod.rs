@@ -18,6 +18,7 @@ mod network;
 mod nodes;
 mod pod_status;
 pub(crate) mod queue;
+mod registration;
 mod scheduler;
 mod state;
 mod statefulset;
@@ -232,6 +233,18 @@ impl World {
     pub fn elect(&self, namespace: &str, statefulset: &str, pod: &str) {
         let note = Some(format!("leadership forced to {pod}"));
         self.with_app(&Key::new(namespace, statefulset), note, |app, context| app.elect(context, pod));
+    }
+
+    /// Members of this StatefulSet's quorum unseal themselves from now on when they start, or stay sealed until somebody unseals them.
+    pub fn auto_unseal(&self, namespace: &str, statefulset: &str, works: bool) {
+        let note = Some(format!("members of {namespace}/{statefulset} unseal themselves: {works}"));
+        self.with_app(&Key::new(namespace, statefulset), note, |app, context| app.auto_unseal(context, works));
+    }
+
+    /// Somebody unseals a member of this StatefulSet's quorum.
+    pub fn unseal(&self, namespace: &str, statefulset: &str, pod: &str) {
+        let note = Some(format!("{pod} unsealed by hand"));
+        self.with_app(&Key::new(namespace, statefulset), note, |app, context| app.unseal(context, pod));
     }
 
     /// The present true state of all quorums.

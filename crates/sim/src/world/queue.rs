@@ -54,6 +54,8 @@ pub(crate) enum Event {
     Endpoints(Key),
     /// The namespace controller looks at a namespace.
     Namespace(String),
+    /// A process writes on its own pod what it says of itself.
+    Registration(Key),
     /// The garbage collector asks whether this object (by uid) still has an owner.
     Dependent(String),
     /// The garbage collector looks at the dependents of this object (by uid).
@@ -88,6 +90,7 @@ impl Event {
             | Self::Budget(_)
             | Self::Endpoints(_)
             | Self::Namespace(_)
+            | Self::Registration(_)
             | Self::Dependent(_)
             | Self::Owner(_) => true,
             Self::Container { .. }

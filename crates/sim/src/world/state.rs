@@ -11,7 +11,7 @@ use super::nodes::Node;
 use super::queue::{Event, Key, Queue};
 use super::{Deviation, ImageBehaviour, Settings};
 use crate::api::Api;
-use crate::apps::{App, BadAnswer, Context};
+use crate::apps::{App, BadAnswer, Context, Labels};
 use crate::clock::Clock;
 use crate::journal::{Event as Entry, Journal, QuorumTruth};
 use crate::rng::Rng;
@@ -23,6 +23,7 @@ pub(super) struct Draws {
     pub network: Rng,
     pub apps: Rng,
     pub endpoints: Rng,
+    pub registration: Rng,
 }
 
 pub(crate) struct State {
@@ -46,6 +47,8 @@ pub(crate) struct State {
     pub bad_answers: BTreeMap<Key, BadAnswer>,
     pub apps: BTreeMap<Key, App>,
     truths: BTreeMap<Key, QuorumTruth>,
+    /// What each pod's process last wrote on its pod, of which only the uid tells it from the next of its name.
+    pub(super) registered: BTreeMap<Key, (String, Labels)>,
     /// Failed looks in a row per set: the controller waits longer each time.
     pub(super) failures: BTreeMap<Key, u32>,
     pub frozen_until: Duration,
@@ -66,6 +69,7 @@ impl State {
                 network: rng.fork("network"),
                 apps: rng.fork("apps"),
                 endpoints: rng.fork("endpoints"),
+                registration: rng.fork("registration"),
             },
             slow: settings.slow.max(1),
             deviation: settings.deviation,
@@ -79,6 +83,7 @@ impl State {
             bad_answers: BTreeMap::new(),
             apps: BTreeMap::new(),
             truths: BTreeMap::new(),
+            registered: BTreeMap::new(),
             failures: BTreeMap::new(),
             frozen_until: Duration::ZERO,
             calls: Vec::new(),
@@ -126,6 +131,7 @@ impl State {
             Event::Budget(key) => self.sync_budget(&key),
             Event::Endpoints(key) => self.sync_endpoints(&key),
             Event::Namespace(name) => self.sync_namespace(&name),
+            Event::Registration(key) => self.register(&key),
             Event::Dependent(uid) => self.check_dependent(&uid),
             Event::Owner(uid) => self.check_owner(&uid),
             Event::Container { pod, uid, container, epoch, step } => {
@@ -146,10 +152,10 @@ impl State {
 
     /// Lets an application do something, sets its timers and records its true state where that changed.
     pub(super) fn with_app<T>(&mut self, key: &Key, act: impl FnOnce(&mut App, &mut Context) -> T) -> Option<T> {
-        let mut context = Context { now: self.now(), later: Vec::new() };
+        let mut context = Context { epoch: self.clock.epoch(), now: self.now(), later: Vec::new() };
         let app = self.apps.get_mut(key)?;
         let result = act(app, &mut context);
-        let truth = app.truth();
+        let (truth, labels) = (app.truth(), app.labels());
         for (at, event) in context.later {
             self.queue.push(at, Event::App(key.clone(), event));
         }
@@ -157,6 +163,7 @@ impl State {
             self.truths.insert(key.clone(), truth.clone());
             self.journal.push(self.clock.now(), Entry::Quorum(truth));
         }
+        self.register_later(key, &labels);
         Some(result)
     }
 }

@@ -189,30 +189,12 @@ fn default(resource: &Resource, object: &mut Value) {
 
 /// Takes out what is behind feature gates that are off.
 fn drop_disabled(resource: &Resource, object: &mut Value) {
-    match resource.rules {
-        Rules::StatefulSet => statefulset::drop_disabled(object),
-        Rules::Lease => {
-            let spec = object::child(object::as_map(object), "spec");
-            spec.remove("strategy");
-            spec.remove("preferredHolder");
-        }
-        Rules::Namespace
-        | Rules::Node
-        | Rules::Pod
-        | Rules::Service
-        | Rules::Endpoints
-        | Rules::EndpointSlice
-        | Rules::ConfigMap
-        | Rules::Secret
-        | Rules::ServiceAccount
-        | Rules::PersistentVolumeClaim
-        | Rules::Event
-        | Rules::ControllerRevision
-        | Rules::Deployment
-        | Rules::ReplicaSet
-        | Rules::PodDisruptionBudget
-        | Rules::CustomResourceDefinition
-        | Rules::Custom => {}
+    if resource.rules == Rules::StatefulSet {
+        statefulset::drop_disabled(object);
+    } else if resource.rules == Rules::Lease {
+        let spec = object::child(object::as_map(object), "spec");
+        spec.remove("strategy");
+        spec.remove("preferredHolder");
     }
 }
 
@@ -378,26 +360,14 @@ pub(crate) fn validate(resource: &Resource, object: &Value, before: Option<&Valu
 
 /// What the kind refuses of a status.
 pub(crate) fn validate_status(resource: &Resource, object: &Value, before: &Value) -> Vec<FieldError> {
-    match resource.rules {
-        Rules::StatefulSet => statefulset::validate_status(object, before),
-        Rules::PodDisruptionBudget => budget::validate_status(object),
-        Rules::Pod => pod::validate_status(object),
-        Rules::Namespace
-        | Rules::Node
-        | Rules::Service
-        | Rules::Endpoints
-        | Rules::EndpointSlice
-        | Rules::ConfigMap
-        | Rules::Secret
-        | Rules::ServiceAccount
-        | Rules::PersistentVolumeClaim
-        | Rules::Event
-        | Rules::ControllerRevision
-        | Rules::Deployment
-        | Rules::ReplicaSet
-        | Rules::Lease
-        | Rules::CustomResourceDefinition
-        | Rules::Custom => Vec::new(),
+    if resource.rules == Rules::StatefulSet {
+        statefulset::validate_status(object, before)
+    } else if resource.rules == Rules::PodDisruptionBudget {
+        budget::validate_status(object)
+    } else if resource.rules == Rules::Pod {
+        pod::validate_status(object)
+    } else {
+        Vec::new()
     }
 }
 

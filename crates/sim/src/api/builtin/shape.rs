@@ -25,30 +25,12 @@ const MAPS: [&str; 13] = [
 
 /// Leaves out lists and maps that are empty.
 pub(super) fn tidy(rules: Rules, object: &mut Map<String, Value>) {
-    match rules {
-        // Their content is nobody's business but the author's.
-        Rules::ControllerRevision | Rules::CustomResourceDefinition | Rules::Custom => {
-            if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-                tidy_map(meta);
-                meta.retain(|key, value| rules != Rules::Custom || key != "managedFields" || *value != json!([]));
-            }
-        }
-        Rules::Namespace
-        | Rules::Node
-        | Rules::Pod
-        | Rules::Service
-        | Rules::Endpoints
-        | Rules::EndpointSlice
-        | Rules::ConfigMap
-        | Rules::Secret
-        | Rules::ServiceAccount
-        | Rules::PersistentVolumeClaim
-        | Rules::Event
-        | Rules::StatefulSet
-        | Rules::Deployment
-        | Rules::ReplicaSet
-        | Rules::Lease
-        | Rules::PodDisruptionBudget => tidy_map(object),
+    if !matches!(rules, Rules::ControllerRevision | Rules::CustomResourceDefinition | Rules::Custom) {
+        tidy_map(object);
+    } else if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        // The rest of their content is nobody's business but the author's.
+        tidy_map(meta);
+        meta.retain(|key, value| rules != Rules::Custom || key != "managedFields" || *value != json!([]));
     }
 }
 

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri};
 use serde_json::{Value, json};
 
-use super::super::{Answer, Context, plain, respond};
-use super::{Etcd, EtcdCluster, minor};
+use super::super::{Answer, Context, minor, plain, respond};
+use super::{Etcd, EtcdCluster};
 
 /// How long a request through the quorum is tried: five seconds and two election time-outs.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(7);
@@ -93,7 +93,7 @@ impl EtcdCluster {
 
     /// The member's own state: 64-bit numbers are strings, what is zero or false is left out.
     fn status(&self, context: &Context, pod: &str, member: &Etcd) -> Answer {
-        let length = self.index(context.now);
+        let length = self.log.length(context.now);
         let applied = member.process.applied(context.now, length);
         let mut header = self.header(member);
         header["revision"] = json!(applied.saturating_sub(4).to_string());

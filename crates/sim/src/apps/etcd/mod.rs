@@ -8,12 +8,12 @@ mod answers;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{AppEvent, Context, Founding, member::Member};
+use super::log::Log;
+use super::member::{Member, candidates};
+use super::{AppEvent, Context, Founding, Minor, minor};
 use crate::journal::{MemberTruth, QuorumTruth};
 use crate::rng::Rng;
 
-/// Entries that the quorum writes each second while it has a leader.
-const ENTRIES_PER_SECOND: u64 = 20;
 /// Entries of a log in which nobody has written anything.
 const FOUNDING_ENTRIES: u64 = 8;
 /// How long a member waits for its leader before it votes, at least; at most twice as long.
@@ -36,9 +36,6 @@ enum Waiting {
     Vote(u64),
     Contact(u64),
 }
-
-/// A minor release.
-type Minor = (u64, u64);
 
 /// A member and what etcd alone knows of one.
 struct Etcd {
@@ -72,8 +69,7 @@ pub(crate) struct EtcdCluster {
     /// The lowest minor release of all members, once all have been seen with one leader. It never falls.
     version: Option<Minor>,
     term: u64,
-    index: u64,
-    growing_since: Option<Duration>,
+    log: Log,
     waiting: Option<Waiting>,
     transfer: u64,
     tokens: u64,
@@ -91,8 +87,7 @@ impl EtcdCluster {
             leader: None,
             version: None,
             term: 1,
-            index: 0,
-            growing_since: None,
+            log: Log::new(0),
             waiting: None,
             transfer: 0,
             tokens: 0,
@@ -129,19 +124,6 @@ impl EtcdCluster {
         serving > self.voters().count() / 2
     }
 
-    /// The length of the log.
-    fn index(&self, now: Duration) -> u64 {
-        let grown = self.growing_since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
-        let millis = u64::try_from(grown.as_millis()).unwrap_or(u64::MAX);
-        self.index.saturating_add(millis.saturating_mul(ENTRIES_PER_SECOND) / 1000)
-    }
-
-    /// The log grows from now on, or stands still.
-    fn grow(&mut self, now: Duration, growing: bool) {
-        self.index = self.index(now);
-        self.growing_since = growing.then_some(now);
-    }
-
     /// Why a process of this version ends at once in this pod.
     pub fn refusal(&self, pod: &str, version: &str) -> Option<String> {
         if !self.members.contains_key(pod) {
@@ -155,26 +137,21 @@ impl EtcdCluster {
     }
 
     pub fn started(&mut self, context: &mut Context, pod: &str, version: &str) {
-        let length = self.index(context.now);
+        let length = self.log.length(context.now);
         let catch_up = self.rng.between(Duration::from_millis(500), Duration::from_secs(5));
         let hears = self.rng.between(Duration::from_millis(50), Duration::from_millis(500));
         if let Some(member) = self.members.get_mut(pod) {
             member.started = true;
             member.hears_at = context.now + hears;
-            version.clone_into(&mut member.process.version);
-            member.process.running = true;
-            member.process.hung = false;
-            member.process.catches_up(context.now, length, catch_up);
+            member.process.starts(context.now, version, length, catch_up);
         }
         self.reconsider(context);
     }
 
     pub fn stopped(&mut self, context: &mut Context, pod: &str, graceful: bool) {
-        let length = self.index(context.now);
-        if let Some(Etcd { process, .. }) = self.members.get_mut(pod) {
-            process.falls_behind(context.now, length);
-            process.running = false;
-            process.hung = false;
+        let length = self.log.length(context.now);
+        if let Some(member) = self.members.get_mut(pod) {
+            member.process.stops(context.now, length);
         }
         if graceful && self.leader.as_deref() == Some(pod) && self.has_majority() {
             // A leader that is told to stop hands over: no election time-out passes.
@@ -184,16 +161,10 @@ impl EtcdCluster {
     }
 
     pub fn hung(&mut self, context: &mut Context, pod: &str, hung: bool) {
-        let length = self.index(context.now);
+        let length = self.log.length(context.now);
         let catch_up = self.rng.between(Duration::from_millis(200), Duration::from_secs(2));
-        let member = self.members.get_mut(pod).map(|member| &mut member.process);
-        if let Some(process) = member.filter(|process| process.running && process.hung != hung) {
-            if hung {
-                process.falls_behind(context.now, length);
-            } else {
-                process.catches_up(context.now, length, catch_up);
-            }
-            process.hung = hung;
+        if let Some(member) = self.members.get_mut(pod) {
+            member.process.hang(context.now, hung, length, catch_up);
         }
         self.reconsider(context);
     }
@@ -221,7 +192,7 @@ impl EtcdCluster {
                 }
             }
             (false, _) => {
-                self.grow(context.now, false);
+                self.log.stop(context.now);
                 if !matches!(self.waiting, Some(Waiting::Vote(_))) {
                     self.vote_in(context, ELECTION_TIMEOUT, ELECTION_TIMEOUT * 2);
                 }
@@ -245,13 +216,9 @@ impl EtcdCluster {
                     self.leader = None;
                     return;
                 }
-                let length = self.index(context.now);
-                let serving = |(name, member): (&String, &Etcd)| member.serves().then(|| name.clone());
-                let current = |(_, member): &(&String, &Etcd)| member.process.applied(context.now, length) >= length;
-                let mut candidates: Vec<String> = self.voters().filter(current).filter_map(serving).collect();
-                if candidates.is_empty() {
-                    candidates = self.voters().filter_map(serving).collect();
-                }
+                let length = self.log.length(context.now);
+                let voters = self.voters().map(|(name, member)| (name, &member.process));
+                let candidates = candidates(voters, context.now, length);
                 if let Some(winner) = self.rng.pick(&candidates).cloned() {
                     self.lead(context, winner);
                 }
@@ -260,7 +227,7 @@ impl EtcdCluster {
             EtcdEvent::StepDown(token) if self.waiting == Some(Waiting::Contact(*token)) => {
                 self.waiting = None;
                 self.leader = None;
-                self.grow(context.now, false);
+                self.log.stop(context.now);
             }
             EtcdEvent::Transfer(token, to) if self.transfer == *token => {
                 if self.serves(to) && self.true_leader().is_some() && self.has_majority() {
@@ -273,13 +240,13 @@ impl EtcdCluster {
     }
 
     fn lead(&mut self, context: &mut Context, name: String) {
-        if self.index == 0 {
+        if self.log.length(context.now) == 0 {
             // The members themselves, and what they tell of themselves.
-            self.index = FOUNDING_ENTRIES;
+            self.log = Log::new(FOUNDING_ENTRIES);
         }
         self.leader = Some(name);
         self.term += 1;
-        self.grow(context.now, true);
+        self.log.grow(context.now);
     }
 
     /// This member leads at once, if it serves and the quorum stands.
@@ -322,14 +289,5 @@ impl EtcdCluster {
             workload: self.workload.clone(),
             members: self.voters().map(member).collect(),
         }
-    }
-}
-
-/// The minor release of a version; none where it is no release.
-fn minor(version: &str) -> Option<Minor> {
-    let mut numbers = version.trim_start_matches('v').split('.').map(str::parse);
-    match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => Some((major, minor)),
-        _ => None,
     }
 }

@@ -58,7 +58,7 @@ impl PdCluster {
             match self.leader.clone() {
                 None => return Some(plain(StatusCode::SERVICE_UNAVAILABLE, "no leader\n")),
                 // The follower's own request to a stuck leader never ends.
-                Some(leader) if self.members.get(&leader).is_some_and(|member| member.hung) => return None,
+                Some(leader) if self.members.get(&leader).is_some_and(Member::hangs) => return None,
                 Some(leader) if !self.serves(&leader) => {
                     return Some(plain(StatusCode::INTERNAL_SERVER_ERROR, "redirect failed\n"));
                 }
@@ -155,7 +155,7 @@ impl PdCluster {
             .collect();
         let answer = render(StatusCode::OK, &Value::Array(shown));
         // A dead process refuses at once; a stuck one lets the caller wait.
-        if self.members.values().any(|member| member.hung) { answer.after(PING_TIMEOUT) } else { answer }
+        if self.members.values().any(Member::hangs) { answer.after(PING_TIMEOUT) } else { answer }
     }
 
     fn transfer(&mut self, context: &mut Context, name: &str) -> Answer {
@@ -223,7 +223,7 @@ impl PdCluster {
         let Some(member) = self.members.get(pod) else {
             return plain(StatusCode::NOT_FOUND, "404 page not found\n");
         };
-        let length = self.index(context.now);
+        let length = self.log.length(context.now);
         let applied = member.applied(context.now, length);
         let mut body = json!({
             "header": {

@@ -20,7 +20,7 @@ impl PdHandle {
     fn with<T>(&self, note: Option<String>, act: impl FnOnce(&mut PdCluster, &mut Context) -> T) -> Option<T> {
         let with = |app: &mut App, context: &mut Context| match app {
             App::Pd(cluster) => Some(act(cluster, context)),
-            App::Etcd(_) => None,
+            App::Etcd(_) | App::Openbao(_) => None,
         };
         self.world.with_app(&self.key, note, with).flatten()
     }

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 pub use handle::PdHandle;
 
-use super::{AppEvent, Context, Founding, member::Member};
+use super::log::Log;
+use super::member::{Member, candidates};
+use super::{AppEvent, Context, Founding};
 use crate::journal::{MemberTruth, QuorumTruth};
 use crate::rng::Rng;
 
-/// Entries that the quorum writes each second while it has a leader.
-const ENTRIES_PER_SECOND: u64 = 20;
 /// How long a quorum waits for its leader before it votes.
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often the leader compares priorities.
@@ -58,8 +58,7 @@ pub(crate) struct PdCluster {
     /// Until then the PD leader loads its regions and is not ready.
     loaded_at: Duration,
     term: u64,
-    index: u64,
-    growing_since: Option<Duration>,
+    log: Log,
     waiting: Option<Waiting>,
     follow: u64,
     lease: u64,
@@ -81,8 +80,7 @@ impl PdCluster {
             leader: None,
             loaded_at: Duration::ZERO,
             term: 1,
-            index: 10,
-            growing_since: None,
+            log: Log::new(10),
             waiting: None,
             follow: 0,
             lease: 0,
@@ -117,61 +115,38 @@ impl PdCluster {
         serving > self.members.len() / 2
     }
 
-    /// The length of the log.
-    fn index(&self, now: Duration) -> u64 {
-        let grown = self.growing_since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
-        let millis = u64::try_from(grown.as_millis()).unwrap_or(u64::MAX);
-        self.index.saturating_add(millis.saturating_mul(ENTRIES_PER_SECOND) / 1000)
-    }
-
-    /// The log grows from now on, or stands still.
-    fn grow(&mut self, now: Duration, growing: bool) {
-        self.index = self.index(now);
-        self.growing_since = growing.then_some(now);
-    }
-
     pub fn started(&mut self, context: &mut Context, pod: &str, version: &str) {
         if !self.members.contains_key(pod) {
             self.add(pod);
         }
-        let length = self.index(context.now);
+        let length = self.log.length(context.now);
         let catch_up = self.rng.between(Duration::from_millis(500), Duration::from_secs(5));
         if let Some(member) = self.members.get_mut(pod) {
-            version.clone_into(&mut member.version);
-            member.running = true;
-            member.hung = false;
-            member.catches_up(context.now, length, catch_up);
+            member.starts(context.now, version, length, catch_up);
         }
         self.reconsider(context);
     }
 
     pub fn stopped(&mut self, context: &mut Context, pod: &str, graceful: bool) {
-        let length = self.index(context.now);
+        let length = self.log.length(context.now);
         if let Some(member) = self.members.get_mut(pod) {
-            member.falls_behind(context.now, length);
-            member.running = false;
-            member.hung = false;
+            member.stops(context.now, length);
         }
         if graceful && self.etcd_leader.as_deref() == Some(pod) && self.has_majority() {
             // A leader that is told to stop hands over: no election time-out passes.
             self.etcd_leader = None;
             self.leader = None;
-            self.grow(context.now, false);
+            self.log.stop(context.now);
             self.vote_in(context, Duration::from_millis(100), Duration::from_millis(400));
         }
         self.reconsider(context);
     }
 
     pub fn hung(&mut self, context: &mut Context, pod: &str, hung: bool) {
-        let length = self.index(context.now);
+        let length = self.log.length(context.now);
         let catch_up = self.rng.between(Duration::from_millis(200), Duration::from_secs(2));
-        if let Some(member) = self.members.get_mut(pod).filter(|member| member.running && member.hung != hung) {
-            if hung {
-                member.falls_behind(context.now, length);
-            } else {
-                member.catches_up(context.now, length, catch_up);
-            }
-            member.hung = hung;
+        if let Some(member) = self.members.get_mut(pod) {
+            member.hang(context.now, hung, length, catch_up);
         }
         self.reconsider(context);
     }
@@ -198,7 +173,7 @@ impl PdCluster {
             }
             (false, majority) => {
                 if self.etcd_leader.take().is_some() {
-                    self.grow(context.now, false);
+                    self.log.stop(context.now);
                     self.end_lease_later(context);
                 }
                 match self.waiting {
@@ -223,13 +198,8 @@ impl PdCluster {
         match event {
             PdEvent::Elect(token) if self.waiting == Some(Waiting::Vote(*token)) => {
                 self.waiting = None;
-                let length = self.index(context.now);
-                let serving = |(name, member): (&String, &Member)| member.serves().then(|| name.clone());
-                let current = |(_, member): &(&String, &Member)| member.applied(context.now, length) >= length;
-                let mut candidates: Vec<String> = self.members.iter().filter(current).filter_map(serving).collect();
-                if candidates.is_empty() {
-                    candidates = self.members.iter().filter_map(serving).collect();
-                }
+                let length = self.log.length(context.now);
+                let candidates = candidates(self.members.iter(), context.now, length);
                 if let Some(winner) = self.rng.pick(&candidates).cloned() {
                     self.lead(context, winner);
                 }
@@ -239,7 +209,7 @@ impl PdCluster {
                 self.waiting = None;
                 self.etcd_leader = None;
                 self.leader = None;
-                self.grow(context.now, false);
+                self.log.stop(context.now);
                 self.reconsider(context);
             }
             PdEvent::LeaseEnds(token) if self.lease == *token && self.etcd_leader.is_none() => self.leader = None,
@@ -273,7 +243,7 @@ impl PdCluster {
         }
         self.etcd_leader = Some(name);
         self.term += 1;
-        self.grow(context.now, true);
+        self.log.grow(context.now);
         self.follow = self.token();
         let at = context.now + self.rng.between(Duration::from_millis(50), Duration::from_millis(400));
         context.later.push((at, AppEvent::Pd(PdEvent::Follow(self.follow))));

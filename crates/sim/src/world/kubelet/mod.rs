@@ -15,6 +15,8 @@ use crate::apps::{App, Founding, Kind, version_of};
 const USER: &str = "kubelet";
 /// The first back-off of pulls and restarts; it doubles each time.
 const BACK_OFF: Duration = Duration::from_secs(10);
+/// How often a readiness probe that has failed is tried again.
+const PROBE_PERIOD: Duration = Duration::from_secs(5);
 const LONGEST_BACK_OFF: Duration = Duration::from_mins(5);
 
 /// How a container ended.
@@ -214,6 +216,9 @@ impl State {
                 return;
             }
             Step::Serve => self.serve(key, index),
+            Step::Ready if !hung && !self.is_ready(key) => {
+                return self.later(key, index, PROBE_PERIOD, Step::Ready);
+            }
             Step::Ready if !hung => self.set_ready(key, index, true),
             Step::Unready if hung => self.set_ready(key, index, false),
             Step::Ready | Step::Unready => return,
@@ -359,6 +364,12 @@ impl State {
     fn refusal(&self, key: &Key, version: &str) -> Option<String> {
         let workload = self.pods.get(key).map(|pod| &pod.workload)?;
         self.apps.get(workload)?.refusal(&key.name, version)
+    }
+
+    /// Whether the application lets its process pass a readiness probe.
+    fn is_ready(&self, key: &Key) -> bool {
+        let workload = self.pods.get(key).and_then(|pod| pod.served_workload());
+        workload.and_then(|workload| self.apps.get(workload)).is_none_or(|app| app.is_ready(&key.name))
     }
 
     fn tell_app(&mut self, key: &Key, tell: impl FnOnce(&mut App, &mut crate::apps::Context, &str)) {
