@@ -14,7 +14,7 @@ use windlass_sim::{
 
 use crate::{
     fleet, operator,
-    setting::{ETCD, PD, Setting},
+    setting::{ETCD, OPENBAO, PD, Setting},
 };
 
 /// At the very moment of the take-over, some time after it, and when all is done.
@@ -45,6 +45,7 @@ pub const STORIES: &[Story] = &[
     Story { setting: ETCD, plot: Plot::Upgrade, seed: 2 },
     Story { setting: PD, plot: Plot::Mend, seed: 3 },
     Story { setting: ETCD, plot: Plot::Mend, seed: 2 },
+    Story { setting: OPENBAO, plot: Plot::Upgrade, seed: 3 },
 ];
 
 /// The mends among them, the one that needs a permit first.
@@ -168,9 +169,9 @@ fn points(reference: &Reference, nth: usize) -> impl Iterator<Item = Point> {
     })
 }
 
-/// Whether a call is a write or a verb, which may land late. A frozen read is harmless.
+/// Whether a call is a write or a verb, which may land late. A frozen read is harmless, and so is a login.
 fn lands(what: &str) -> bool {
-    let asks = ["/v3/maintenance/status", "/v3/cluster/member/list"];
+    let asks = ["/v3/maintenance/status", "/v3/cluster/member/list", "/login"];
     !what.starts_with("GET") && !asks.iter().any(|path| what.ends_with(path))
 }
 

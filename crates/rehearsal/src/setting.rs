@@ -26,6 +26,10 @@ pub struct Setting {
     mended: &'static str,
     /// What random walks go between, oldest first.
     pub versions: [&'static str; 4],
+    /// Where its pods listen.
+    port: u16,
+    /// The role that Windlass logs in with, where the system wants to know who asks.
+    role: Option<&'static str>,
 }
 
 /// PD.
@@ -37,6 +41,8 @@ pub const PD: Setting = Setting {
     reference: ("8.5.0", "8.5.3"),
     mended: "8.5.4",
     versions: ["8.1.2", "8.5.0", "8.5.3", "9.0.1"],
+    port: 2379,
+    role: None,
 };
 
 /// etcd, one minor release further. From the first of its versions to the last there is no way.
@@ -48,6 +54,21 @@ pub const ETCD: Setting = Setting {
     reference: ("3.5.35", "3.6.16"),
     mended: "3.6.17",
     versions: ["3.4.34", "3.5.26", "3.5.35", "3.6.16"],
+    port: 2379,
+    role: None,
+};
+
+/// OpenBao, which tells whom it trusts and can't be told who leads next.
+pub const OPENBAO: Setting = Setting {
+    system: "OpenBao",
+    namespace: "secrets",
+    name: "openbao",
+    repository: "registry.example/openbao/openbao",
+    reference: ("2.4.4", "2.5.5"),
+    mended: "2.5.6",
+    versions: ["2.3.2", "2.4.1", "2.4.4", "2.5.5"],
+    port: 8200,
+    role: Some("windlass"),
 };
 
 impl Setting {
@@ -68,15 +89,19 @@ impl Setting {
 
     /// A QuorumCluster for the quorum.
     pub fn quorum_cluster(&self, name: &str, version: &str) -> Value {
-        json!({
+        let mut object = json!({
             "apiVersion": "windlass.dev/v1alpha1", "kind": "QuorumCluster",
             "metadata": {"name": name, "namespace": self.namespace},
             "spec": {
                 "workload": {"statefulSet": self.name, "container": self.name},
-                "system": {"type": self.system, "port": 2379},
+                "system": {"type": self.system, "port": self.port},
                 "version": version,
             },
-        })
+        });
+        if let Some(role) = self.role {
+            object["spec"]["system"]["auth"] = json!({"kubernetes": {"role": role}});
+        }
+        object
     }
 
     /// The QuorumCluster.
@@ -111,7 +136,7 @@ impl Setting {
             timeline: vec![after(Duration::ZERO, Action::Elect(self.pod(leader)))],
             subject: self.subject(),
             ending: Ending::Ready,
-            max_leader_moves: Some(2),
+            max_leader_moves: (*self != OPENBAO).then_some(2),
             limit: Duration::from_mins(40),
         }
     }

@@ -13,14 +13,18 @@ use windlass_sim::{
 
 use crate::{
     crash, fleet, operator,
-    setting::{ETCD, PD, Setting, after},
+    setting::{ETCD, OPENBAO, PD, Setting, after},
 };
 
 const NODES: u64 = 3;
 
-/// Every other seed is etcd's.
+/// Every fifth seed is OpenBao's, and of the others every other etcd's.
 fn setting(seed: u64) -> Setting {
-    if seed.is_multiple_of(2) { PD } else { ETCD }
+    match (seed % 5, seed % 2) {
+        (4, _) => OPENBAO,
+        (_, 0) => PD,
+        (_, _) => ETCD,
+    }
 }
 
 /// A seed's scenario.
@@ -57,8 +61,8 @@ pub fn scenario(seed: u64) -> Scenario {
         timeline: walk.timeline.clone(),
         subject: setting.subject(),
         ending: walk.ending(),
-        // Two are enough for one upgrade that nothing disturbs.
-        max_leader_moves: (undisturbed && walk.timeline.len() <= 1).then_some(2),
+        // Two are enough for one upgrade that nothing disturbs, where it can be said who leads next.
+        max_leader_moves: (undisturbed && walk.timeline.len() <= 1 && setting != OPENBAO).then_some(2),
         limit: Duration::from_hours(1),
     }
 }
@@ -161,8 +165,8 @@ impl Walk {
             11 | 12 => (Action::Drain(node.clone()), Some(Action::Uncordon(node))),
             13 => (Action::FreezeControllers(short), None),
             14 => (Action::Elect(place), None),
-            // etcd knows of no such wish.
-            15 if self.setting == ETCD => (Action::Elect(place), None),
+            // The others know of no such wish.
+            15 if self.setting != PD => (Action::Elect(place), None),
             15 => (Action::Priority(place.clone(), 10), Some(Action::Priority(place, 0))),
             16 => (if self.rng.one_in(2) { Action::DropWatches } else { Action::Compact }, None),
             _ => (self.operator_trouble(), None),

@@ -4,7 +4,7 @@
 use std::{num::NonZeroUsize, process::ExitCode};
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use windlass_rehearsal::{bugs, crash, operator, setting, walk};
 use windlass_sim::{
     harness,
@@ -30,6 +30,9 @@ enum Suite {
         /// Of the calls that only read, strike at every so manieth; at writes and hand-overs always.
         #[arg(long, value_name = "N", default_value = "1")]
         reads: NonZeroUsize,
+        /// Only the stories whose names contain this, like `OpenBao` or `Mend`.
+        #[arg(long, default_value = "")]
+        only: String,
     },
     /// Random walks: a seed decides what goes wrong.
     Walks {
@@ -69,21 +72,34 @@ enum Suite {
         /// The reference mend instead of the reference upgrade.
         #[arg(long)]
         mend: bool,
-        /// The reference upgrade of etcd, not of PD.
-        #[arg(long)]
-        etcd: bool,
+        /// The reference upgrade of this system.
+        #[arg(long, value_enum, default_value_t)]
+        system: System,
     },
+}
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum System {
+    #[default]
+    Pd,
+    Etcd,
+    #[value(name = "openbao")]
+    OpenBao,
 }
 
 fn main() -> Result<ExitCode> {
     let filter = tracing_subscriber::EnvFilter::from_default_env();
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
     match Arguments::parse().suite {
-        Suite::Crash { reads } => strikes(reads),
+        Suite::Crash { reads, only } => strikes(reads, &only),
         Suite::Walks { seeds, first, twice } => Ok(walks(seeds, first, twice)),
         Suite::Bugs { seeds, only } => Ok(hunt(seeds, &only)),
-        Suite::Show { walk, kill, freeze, seed, mend, etcd } => {
-            let setting = if etcd { setting::ETCD } else { setting::PD };
+        Suite::Show { walk, kill, freeze, seed, mend, system } => {
+            let setting = match system {
+                System::Pd => setting::PD,
+                System::Etcd => setting::ETCD,
+                System::OpenBao => setting::OPENBAO,
+            };
             let reference = if mend { setting.mend(seed) } else { setting.reference(seed) };
             let scenario = walk.map_or(reference, walk::scenario);
             show(&scenario, kill, freeze.as_deref())
@@ -91,8 +107,10 @@ fn main() -> Result<ExitCode> {
     }
 }
 
-fn strikes(nth: NonZeroUsize) -> Result<ExitCode> {
-    let report = crash::everywhere(crash::STORIES, nth.get())?;
+fn strikes(nth: NonZeroUsize, only: &str) -> Result<ExitCode> {
+    let mut stories = crash::STORIES.to_vec();
+    stories.retain(|story| story.to_string().contains(only));
+    let report = crash::everywhere(&stories, nth.get())?;
     for failure in report.failures.iter().take(10) {
         println!("  {failure}");
     }
