@@ -100,6 +100,13 @@ impl SystemType {
         }
     }
 
+    /// Whether it can be told who shall lead next.
+    pub fn names_target(self) -> bool {
+        match self {
+            Self::Pd | Self::Etcd => true,
+        }
+    }
+
     /// Which ways between its versions there are.
     pub fn path(self) -> Path {
         match self {
@@ -205,9 +212,10 @@ pub enum StrategyType {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RollingUpdate {
-    /// Who goes first.
-    #[serde(default)]
-    pub order: Order,
+    /// Who goes first. Without it, LeaderLast where the StatefulSet's own strategy is OnDelete, otherwise ReverseOrdinal. The strategy
+    /// that the order needs is set when the next upgrade begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<Order>,
 }
 
 /// Who goes first.
@@ -216,6 +224,9 @@ pub enum Order {
     /// Highest ordinal first, held by the StatefulSet's partition.
     #[default]
     ReverseOrdinal,
+    /// Followers from the highest ordinal down, then the leader, which moves once. Each pod is deleted by Windlass under the strategy
+    /// OnDelete.
+    LeaderLast,
 }
 
 /// Limits of one upgrade.

@@ -4,6 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::quorum_cluster::Order;
+
 /// The state of a QuorumCluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -80,6 +82,13 @@ pub struct Upgrade {
     pub from_version: String,
     /// The image that it came from.
     pub from_image: String,
+    /// Who goes first in it.
+    #[serde(default)]
+    pub order: Order,
+    /// Pending until a member has served from the target's template, then Proven; PutBack where the first one could not, so that the
+    /// template before it stands again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<String>,
     /// It goes back to where an unfinished upgrade came from.
     #[serde(default)]
     pub reverting: bool,

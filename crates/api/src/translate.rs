@@ -7,6 +7,7 @@ use windlass_images::Reference;
 use windlass_plan::{
     Hold, MemberName, Reason, Version, Want,
     fence::{self, ElectionId},
+    poison::Proof,
     record::Record,
     stage::{self, StageKind},
     want::{self, Target},
@@ -14,7 +15,7 @@ use windlass_plan::{
 };
 
 use crate::{
-    quorum_cluster::{Deadlines, QuorumClusterSpec},
+    quorum_cluster::{Deadlines, Order, QuorumClusterSpec},
     status::{Election, HandOver, Stage, Upgrade},
 };
 
@@ -28,6 +29,8 @@ pub fn want(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Want, Hold> 
     Ok(Want {
         target: Target { version, image: image.to_string() },
         path: spec.system.type_.path(),
+        order: spec.update_strategy.rolling_update.order.map(order),
+        names_target: spec.system.type_.names_target(),
         paused: spec.paused,
         allow_downgrade: spec.policy.allow_downgrade,
         accept_downtime: spec.policy.accept_downtime,
@@ -35,6 +38,21 @@ pub fn want(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Want, Hold> 
         max_lag: u64::try_from(spec.upgrade.max_lag_entries)
             .map_err(|error| invalid("spec.upgrade.maxLagEntries", &error))?,
     })
+}
+
+/// Who goes first.
+fn order(written: Order) -> windlass_plan::Order {
+    match written {
+        Order::ReverseOrdinal => windlass_plan::Order::ReverseOrdinal,
+        Order::LeaderLast => windlass_plan::Order::LeaderLast,
+    }
+}
+
+fn written_order(order: windlass_plan::Order) -> Order {
+    match order {
+        windlass_plan::Order::ReverseOrdinal => Order::ReverseOrdinal,
+        windlass_plan::Order::LeaderLast => Order::LeaderLast,
+    }
 }
 
 /// Today's repository with the version as its tag, in the tag's own habit of a leading `v`.
@@ -79,6 +97,8 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         target_image,
         from_version,
         from_image,
+        order: written_as,
+        proof,
         reverting,
         revision,
         started_at,
@@ -102,6 +122,11 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
     Ok(Record {
         target: Target { version: version("targetVersion", target_version)?, image: target_image.clone() },
         from: Target { version: version("fromVersion", from_version)?, image: from_image.clone() },
+        order: order(*written_as),
+        proof: match proof {
+            Some(proof) => Proof::from_str(proof).map_err(|error| invalid("status.upgrade.proof", &error))?,
+            None => Proof::Pending,
+        },
         reverting: *reverting,
         revision: revision.as_ref().map(Revision::new),
         started_at: started_at.0,
@@ -135,6 +160,8 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
     let Record {
         target,
         from,
+        order,
+        proof,
         reverting,
         revision,
         started_at,
@@ -153,6 +180,9 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         target_image: target.image.clone(),
         from_version: from.version.to_string(),
         from_image: from.image.clone(),
+        order: written_order(*order),
+        // Under a partition whoever is lost comes back on the held revision, and nothing has to be proven.
+        proof: (*order == windlass_plan::Order::LeaderLast).then(|| <&str>::from(*proof).to_owned()),
         reverting: *reverting,
         revision: revision.as_ref().map(ToString::to_string),
         started_at: MicroTime(*started_at),
@@ -201,7 +231,7 @@ pub fn written_election(election: &fence::Election) -> Election {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use windlass_plan::Reason;
+    use windlass_plan::{Reason, Record, poison::Proof, want::Target};
 
     use super::want;
     use crate::quorum_cluster::QuorumClusterSpec;
@@ -246,6 +276,30 @@ mod tests {
         let hold = want(&spec(yaml), today).unwrap_err();
         assert_eq!(hold.reason, Reason::InvalidSpec);
         assert!(hold.message.starts_with(field), "{}", hold.message);
+    }
+
+    #[rstest]
+    #[case::unset("version: 8.5.1", None)]
+    #[case::by_partition(
+        "version: 8.5.1\nupdateStrategy: { rollingUpdate: { order: ReverseOrdinal } }",
+        Some(windlass_plan::Order::ReverseOrdinal)
+    )]
+    #[case::leader_last(
+        "version: 8.5.1\nupdateStrategy: { rollingUpdate: { order: LeaderLast } }",
+        Some(windlass_plan::Order::LeaderLast)
+    )]
+    fn the_order_is_what_is_asked_for(#[case] yaml: &str, #[case] expected: Option<windlass_plan::Order>) {
+        assert_eq!(want(&spec(yaml), "pd:v8.1.0").unwrap().order, expected);
+    }
+
+    /// What is forgotten here would be lost at the next restart.
+    #[rstest]
+    fn an_upgrade_is_read_as_it_was_written(#[values(Proof::Pending, Proof::PutBack, Proof::Proven)] proof: Proof) {
+        let target = |version: &str| Target { version: version.parse().unwrap(), image: format!("pd:v{version}") };
+        let order = windlass_plan::Order::LeaderLast;
+        let mut record = Record::begin(order, target("8.5.0"), target("8.5.1"), 0, 3, jiff::Timestamp::UNIX_EPOCH);
+        record.proof = proof;
+        assert_eq!(super::record(&super::upgrade(&record, 3, None)).unwrap(), record);
     }
 
     #[test]

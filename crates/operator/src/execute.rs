@@ -18,6 +18,7 @@ use windlass_api::QuorumCluster;
 use windlass_plan::{
     MemberName, Step,
     bug::{self, Bug},
+    workload::Strategy,
 };
 
 use crate::{
@@ -66,14 +67,18 @@ pub async fn execute(
 ) -> Result<(), Error> {
     let Some(set) = &observed.set else { return Err(Error::Gone("the StatefulSet".into())) };
     match step {
-        Step::WriteTemplate { image, partition } => {
+        Step::WriteTemplate { image, strategy } => {
             let mut patch = vec![json!({
                 "op": "replace", "path": format!("/spec/template/spec/containers/{container}/image"), "value": image,
             })];
-            if let Some(partition) = partition {
-                patch.extend(partition_patch(set, *partition));
+            if let Some(strategy) = strategy {
+                patch.extend(strategy_patch(set, *strategy));
             }
             patch_set(actor, set, patch).await
+        }
+        Step::SwitchStrategy { partition } => {
+            fresh(actor, observed)?;
+            patch_set(actor, set, partition_patch(set, *partition)).await
         }
         Step::Permit { partition, .. } => {
             fresh(actor, observed)?;
@@ -86,7 +91,7 @@ pub async fn execute(
             fresh(actor, observed)?;
             hand_over(actor, resource, observed, from, to).await
         }
-        Step::DeletePod { pod, uid, .. } => {
+        Step::DeletePod { pod, uid, .. } | Step::Replace { pod, uid, .. } => {
             fresh(actor, observed)?;
             delete_pod(actor, observed, pod, uid).await
         }
@@ -103,6 +108,20 @@ fn fresh(actor: Actor<'_>, observed: &Observed) -> Result<(), Error> {
     }
     actor.context.metrics.evidence(age);
     Ok(())
+}
+
+/// Sets the strategy that lets Kubernetes replace nobody.
+fn strategy_patch(set: &StatefulSet, strategy: Strategy) -> Vec<serde_json::Value> {
+    let update = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
+    match strategy {
+        Strategy::RollingUpdate { partition } => partition_patch(set, partition),
+        Strategy::OnDelete if update.and_then(|update| update.type_.as_deref()) == Some("OnDelete") => Vec::new(),
+        Strategy::OnDelete if bug::active(Bug::RollingUpdateLeftSet) => {
+            vec![json!({"op": "replace", "path": "/spec/updateStrategy/type", "value": "OnDelete"})]
+        }
+        // The whole of it: OnDelete with a `rollingUpdate` block left behind is refused (H22).
+        Strategy::OnDelete => vec![json!({"op": "add", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}})],
+    }
 }
 
 /// Sets the partition, and nothing else of the strategy. The block is always explicit (H8).
@@ -153,7 +172,7 @@ async fn hand_over(
     system::hand_over(line, leader, id, left).await
 }
 
-/// Deletes a broken pod: the one that was seen, as it was seen, or none (H44). No eviction: our own budget allows none.
+/// Deletes a pod, broken or in its turn: the one that was seen, as it was seen, or none (H44). No eviction: our own budget allows none.
 async fn delete_pod(actor: Actor<'_>, observed: &Observed, name: &MemberName, uid: &str) -> Result<(), Error> {
     let seen = observed.pods.iter().find(|pod| pod.name_any() == name.as_str() && pod.uid().as_deref() == Some(uid));
     let Some(pod) = seen else { return Err(Error::Gone(format!("pod {name} ({uid})"))) };

@@ -1,15 +1,17 @@
 //! Letting go: the custom resource is being deleted, and the StatefulSet goes on without us (H40).
 //!
 //! At rest the update strategy becomes what it was. In the middle of an upgrade nothing moves: a permit that stands is taken back,
-//! and the partition stays. A StatefulSet that is gone holds nothing up.
+//! and the partition stays; under OnDelete a template that nobody has served from is put back, for nobody would mind who comes back
+//! from it (H21). A StatefulSet that is gone holds nothing up.
 
+use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams},
 };
 use serde_json::json;
 use windlass_api::{QuorumCluster, quorum_cluster::DeletionPolicy, status::Adopted};
-use windlass_plan::View;
+use windlass_plan::{Pod, View, poison, workload::Strategy};
 
 use crate::{
     error::Error,
@@ -39,8 +41,12 @@ pub async fn finalize(actor: Actor<'_>, resource: &QuorumCluster, observed: &Obs
         return Ok(());
     }
     if let Some(set) = &observed.set {
-        if let Some(patch) = parting_patch(resource, observed) {
+        let parting = parting(resource, observed);
+        if let Some(patch) = parting.patch {
             patch_set(actor, set, patch).await?;
+        }
+        if !parting.last {
+            return Ok(());
         }
         release_evictions(actor, observed, set).await?;
     }
@@ -48,22 +54,65 @@ pub async fn finalize(actor: Actor<'_>, resource: &QuorumCluster, observed: &Obs
     set_finalizers(actor, resource, &left).await
 }
 
-/// What the StatefulSet needs before it is left alone; none if nothing.
-fn parting_patch(resource: &QuorumCluster, observed: &Observed) -> Option<Vec<serde_json::Value>> {
-    let set = observed.set.as_ref()?;
-    let adopted = resource.status.as_ref().and_then(|status| status.adopted.clone())?;
+/// What the StatefulSet needs before it is left alone.
+struct Parting {
+    /// None if nothing.
+    patch: Option<Vec<serde_json::Value>>,
+    /// After that it can be left alone.
+    last: bool,
+}
+
+impl Parting {
+    fn last(patch: Option<Vec<serde_json::Value>>) -> Self {
+        Self { patch, last: true }
+    }
+}
+
+fn parting(resource: &QuorumCluster, observed: &Observed) -> Parting {
+    let adopted = resource.status.as_ref().and_then(|status| status.adopted.clone());
+    let Some((set, adopted)) = observed.set.as_ref().zip(adopted) else { return Parting::last(None) };
     // Not validated: a spec that can't be read must not keep a permit standing.
     let seen = validate::seen(resource, observed);
     if let Some(permitted) = seen.as_ref().and_then(View::permitted) {
-        return Some(partition_patch(set, permitted.index.saturating_add(1)));
+        return Parting::last(Some(partition_patch(set, permitted.index.saturating_add(1))));
+    }
+    if let Some(image) = seen.as_ref().and_then(poison::parting_image)
+        && let Ok((container, _)) = validate::container(resource, set)
+    {
+        let path = format!("/spec/template/spec/containers/{container}/image");
+        return Parting::last(Some(vec![json!({"op": "replace", "path": path, "value": image})]));
     }
     let restore = match resource.spec.deletion_policy {
         // Only at rest: a template that the controller has not seen yet would be rolled out to everybody at once.
         DeletionPolicy::Restore if resource.status.as_ref().is_some_and(|status| status.upgrade.is_some()) => false,
-        DeletionPolicy::Restore => seen.is_some_and(|view| view.is_uniform()),
+        DeletionPolicy::Restore => true,
         DeletionPolicy::Retain => false,
     };
-    restore.then(|| restoring_patch(&adopted))
+    match seen.filter(|_| restore) {
+        Some(view) => restoring(&adopted, set, &view),
+        None => Parting::last(None),
+    }
+}
+
+/// The way back to the strategy that it had. From OnDelete to a partition it leads over partition 0, until the controller has
+/// concluded: before, a pod that the partition holds would come back from the first template ever (H7).
+fn restoring(adopted: &Adopted, set: &StatefulSet, view: &View) -> Parting {
+    let holds = adopted.type_ != "OnDelete" && adopted.partition.is_some_and(|partition| partition > 0);
+    let caught_up = view.workload.current_revision == view.workload.update_revision;
+    match view.workload.strategy {
+        Strategy::OnDelete if view.is_uniform() && holds && !caught_up => {
+            Parting { patch: Some(partition_patch(set, 0)), last: false }
+        }
+        // It concludes when all are ready; a set that is not is not waited for.
+        Strategy::RollingUpdate { .. }
+            if holds && !caught_up && view.outdated().next().is_none() && view.pods.iter().all(Pod::is_up) =>
+        {
+            Parting { patch: None, last: false }
+        }
+        Strategy::OnDelete | Strategy::RollingUpdate { .. } => {
+            Parting::last(view.is_uniform().then(|| restoring_patch(adopted)))
+        }
+    }
 }
 
 fn restoring_patch(adopted: &Adopted) -> Vec<serde_json::Value> {

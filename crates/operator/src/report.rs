@@ -8,7 +8,7 @@ use windlass_api::{
     translate,
 };
 use windlass_plan::{
-    Decision, Fact, Hold, Plan, Reason, View,
+    Decision, Fact, Hold, Plan, Reason, Step, View,
     bug::{self, Bug},
     workload::Strategy,
 };
@@ -50,7 +50,8 @@ pub fn planned(
         status.upgrade = plan.record.as_ref().map(|record| translate::upgrade(record, view.workload.replicas, intent));
     }
     status.workload = Some(view.workload.name.clone());
-    if plan.record.is_some() && status.adopted.is_none() {
+    let switches = matches!(plan.decision, Decision::Act(Step::SwitchStrategy { .. }));
+    if (plan.record.is_some() || switches) && status.adopted.is_none() {
         status.adopted = Some(adopted(observed, view));
     }
     if view.resumed && plan.record.is_some() {

@@ -115,7 +115,7 @@ fn alone(resource: &QuorumCluster, siblings: &[QuorumCluster]) -> Result<(), Hol
 }
 
 /// The managed container's place and image in the pod template.
-fn container(resource: &QuorumCluster, set: &StatefulSet) -> Result<(usize, String), Hold> {
+pub fn container(resource: &QuorumCluster, set: &StatefulSet) -> Result<(usize, String), Hold> {
     let wanted = &resource.spec.workload.container;
     let containers = set
         .spec

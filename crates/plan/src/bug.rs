@@ -54,6 +54,22 @@ pub enum Bug {
     MendCostsQuorum,
     /// What the StatefulSet's controller has not seen yet is taken for seen.
     ControllerNotAwaited,
+    /// In the order LeaderLast the leader goes first: leadership moves to a member whose own turn is still to come.
+    LeaderGoesFirst,
+    /// In the order LeaderLast a member that is down already waits its turn, and everybody waits for it.
+    LostOneWaits,
+    /// A template that nobody can live on is left standing: whoever is lost comes back broken.
+    PoisonLeftStanding,
+    /// A template that members serve from is put back: whoever is lost goes back a version.
+    ProofForgotten,
+    /// Under OnDelete it is waited for the current revision, which never moves.
+    WaitsForCurrentRevision,
+    /// OnDelete is set and the `rollingUpdate` block is left there: the API server refuses that.
+    RollingUpdateLeftSet,
+    /// From OnDelete to RollingUpdate with everything held: a lost pod comes back from the first template ever.
+    SwitchHeldBack,
+    /// The template is written before the controller has concluded the switch from OnDelete to RollingUpdate.
+    SwitchNotConcluded,
 }
 
 #[cfg(feature = "seeded-bugs")]

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use crate::{quorum::MemberName, reason::Reason, record::Record};
+use crate::{quorum::MemberName, reason::Reason, record::Record, workload::Strategy};
 
 /// Why nothing is done, for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +33,14 @@ pub enum Step {
     WriteTemplate {
         /// The new image.
         image: String,
-        /// `replicas`, always; none only in a seeded bug.
-        partition: Option<u32>,
+        /// What lets Kubernetes replace nobody: the partition at `replicas`, or OnDelete; none only in a seeded bug.
+        strategy: Option<Strategy>,
+    },
+    /// From OnDelete to RollingUpdate, the template unchanged and nobody outdated, so that the controller's current revision catches
+    /// up (H7).
+    SwitchStrategy {
+        /// 0: a pod that is lost meanwhile comes back from the template that stands.
+        partition: u32,
     },
     /// Make evictions of the members impossible while one of them is replaced (H12).
     HoldEvictions,
@@ -70,6 +76,15 @@ pub enum Step {
         /// What its successor is made from.
         image: String,
     },
+    /// Delete the pod of a sound member whose turn has come under OnDelete: the one that was seen, as it was seen.
+    Replace {
+        /// Which.
+        pod: MemberName,
+        /// Which of that name.
+        uid: String,
+        /// What its successor is made from.
+        image: String,
+    },
     /// Let evictions through again.
     ReleaseEvictions,
     /// All is done: hold everything, so that a stray change of the template rolls nothing (H11).
@@ -84,11 +99,13 @@ impl Step {
     pub fn name(&self) -> &'static str {
         match self {
             Self::WriteTemplate { .. } => "TemplateWritten",
+            Self::SwitchStrategy { .. } => "StrategySwitched",
             Self::HoldEvictions => "EvictionsHeld",
             Self::HandOver { .. } => "HandOver",
             Self::Permit { .. } => "MemberPermitted",
             Self::TakeBack { .. } => "PermitTakenBack",
             Self::DeletePod { .. } => "BrokenPodDeleted",
+            Self::Replace { .. } => "MemberReplaced",
             Self::ReleaseEvictions => "EvictionsReleased",
             Self::Park { .. } => "Parked",
         }
@@ -99,6 +116,9 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::WriteTemplate { image, .. } => write!(f, "write image {image} into the template, everything held"),
+            Self::SwitchStrategy { partition } => {
+                write!(f, "set the update strategy to RollingUpdate (partition {partition}), the template unchanged")
+            }
             Self::HoldEvictions => f.write_str("hold evictions while members are replaced"),
             Self::HandOver { from, to } => write!(f, "hand leadership over from {from} to {to}"),
             Self::Permit { pod, partition } => write!(f, "let Kubernetes replace {pod} (partition {partition})"),
@@ -107,6 +127,9 @@ impl fmt::Display for Step {
             }
             Self::DeletePod { pod, uid, image } => {
                 write!(f, "delete broken pod {pod} ({uid}) so that it comes back from image {image}")
+            }
+            Self::Replace { pod, uid, image } => {
+                write!(f, "delete pod {pod} ({uid}) so that it comes back from image {image}")
             }
             Self::ReleaseEvictions => f.write_str("let evictions through again"),
             Self::Park { partition } => write!(f, "hold all pods at the reached version (partition {partition})"),

@@ -27,6 +27,10 @@ pub fn target<'a>(want: &Want, view: &'a View, victim: &Pod) -> Result<&'a Pod, 
         candidates.iter().filter(|pod| !view.is_outdated(pod)).min_by_key(|pod| (pod.ready_since, Reverse(pod.index)));
     let latest = candidates.iter().filter(|pod| view.is_outdated(pod)).min_by_key(|pod| pod.index);
     let next = candidates.iter().filter(|pod| view.is_outdated(pod)).max_by_key(|pod| pod.index);
+    if !want.names_target && candidates.len() < healthy.len() {
+        // Nobody can say where leadership goes.
+        return Err(nobody(victim, &healthy));
+    }
     let choice = if bug::active(Bug::OutdatedTarget) { next.or(replaced) } else { replaced.or(latest) };
     choice.copied().ok_or_else(|| nobody(victim, &healthy))
 }

@@ -8,11 +8,14 @@
 //!   Want ─┐
 //!   View ─┼─▶ rollout::plan ─▶ Plan { decision: Act(Step) | Wait | Halt | Done, record }
 //!   now  ─┘        │
+//!                  ├─ rest      is anything wanted, and can it begin
+//!                  ├─ order     whose turn it is, and how a pod is let go
 //!                  ├─ gate      what must hold before a member is taken down
 //!                  ├─ permit    a lowered partition that Kubernetes has not used yet
 //!                  ├─ retarget  somebody changes their mind half way
 //!                  ├─ path      which versions lead to which
 //!                  ├─ mend      a replaced member that is broken, and a spec that was mended since
+//!                  ├─ poison    a template that nobody can live on
 //!                  ├─ handover  who leads while it is down
 //!                  └─ stage     how long each stage may take
 //! ```
@@ -25,11 +28,14 @@ pub mod fence;
 pub mod gate;
 pub mod handover;
 pub mod mend;
+pub mod order;
 pub mod path;
 pub mod permit;
+pub mod poison;
 pub mod quorum;
 pub mod reason;
 pub mod record;
+mod rest;
 pub mod retarget;
 pub mod rollout;
 pub mod stage;
@@ -40,6 +46,7 @@ pub mod workload;
 
 pub use decision::{Decision, Hold, Plan, Step};
 pub use fact::Fact;
+pub use order::Order;
 pub use path::Path;
 pub use quorum::{Member, MemberName, Quorum};
 pub use reason::Reason;

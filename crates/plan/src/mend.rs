@@ -19,6 +19,7 @@ use crate::{
     decision::{Decision, Hold, Step},
     fact::Fact,
     gate::{self, Ask, Gate, Verdict},
+    order::Order,
     quorum::can_spare_one,
     reason::Reason,
     record::Record,
@@ -63,14 +64,19 @@ fn costs_nothing(ask: &Ask<'_>) -> Verdict {
     Err(Hold::new(Reason::QuorumAtRisk, format!("the others are no healthy majority without {}", ask.victim.name)))
 }
 
-/// Whether this pod was replaced for a target that was given up, and serves nobody: its member is known to be unhealthy. Unknown is not
-/// enough (X1), except where the whole quorum is down because of it.
+/// Whether this pod serves nobody, for its member is known to be unhealthy, and is ours to replace: because it was replaced for a target
+/// that was given up, or because it is down and its turn is whenever we say (H13). Unknown is not enough (X1), except where the whole
+/// quorum is down because of it.
 pub(crate) fn is_lost(want: &Want, view: &View, record: &Record, pod: &Pod) -> bool {
     let unhealthy = match view.quorum.member(&pod.name).map(|member| &member.healthy) {
         Some(Fact::Known(healthy)) => !healthy,
         Some(Fact::Unknown(_)) | None => is_down_anyway(want, view, pod),
     };
-    record.abandoned.contains(&pod.name) && view.is_outdated(pod) && !pod.terminating && unhealthy
+    let ours = match record.order {
+        Order::ReverseOrdinal => record.abandoned.contains(&pod.name),
+        Order::LeaderLast => record.abandoned.contains(&pod.name) || !pod.is_up(),
+    };
+    ours && view.is_outdated(pod) && !pod.terminating && unhealthy
 }
 
 /// The broken pod that can be deleted as things are: not ready, and its successor gets the right template.
@@ -98,7 +104,7 @@ pub(crate) fn delete(record: &Record, pod: &Pod) -> Decision {
 
 /// Whether a member that was replaced for the present target can't be well: Kubernetes names what is wrong with its pod, or the time
 /// for it to get ready, healthy or of the right version is up.
-fn is_broken(want: &Want, view: &View, record: &Record, pod: &Pod, now: Timestamp) -> bool {
+pub(crate) fn is_broken(want: &Want, view: &View, record: &Record, pod: &Pod, now: Timestamp) -> bool {
     let Err(lacking) = gate::settled(want, view, &record.target.version, pod) else { return false };
     let named = !pod.is_up() && !pod.terminating && pod.trouble.is_some();
     let overdue = record.stage.as_ref().is_some_and(|stage| {

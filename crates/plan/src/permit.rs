@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::{
     bug::{self, Bug},
     decision::{Decision, Hold, Plan, Step},
-    gate, mend,
+    gate, mend, poison,
     quorum::Member,
     reason::Reason,
     record::Record,
@@ -96,7 +96,8 @@ pub(crate) fn release_if_idle(decision: Decision, view: &View) -> Decision {
     let up = view.pods.iter().all(Pod::is_up) && gate::pods_present(view).is_ok();
     // A replaced member that has not joined is down because of us, ready or not: a drain would take a second one.
     let joined = |pod: &Pod| view.quorum.member(&pod.name).is_some_and(Member::is_healthy);
-    let idle = view.permitted().is_none() && up && (view.record.is_none() || view.updated().all(joined));
+    let all_joined = |record: &Record| poison::as_if_it_stood(view, record).updated().all(joined);
+    let idle = view.permitted().is_none() && up && view.record.as_ref().is_none_or(all_joined);
     if resting && idle && view.evictions == Evictions::HeldByUs {
         Decision::Act(Step::ReleaseEvictions)
     } else {

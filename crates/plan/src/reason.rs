@@ -17,12 +17,14 @@ pub enum Reason {
     WorkloadDeleting,
     /// Another QuorumCluster manages this StatefulSet.
     AlreadyManaged,
-    /// The StatefulSet's update strategy is none that this order can work with (H7).
+    /// The StatefulSet's update strategy is none that Windlass knows.
     UnsupportedStrategy,
     /// Somebody else changed the update strategy while an upgrade runs.
     StrategyChanged,
     /// Somebody else changed the pod template while an upgrade runs.
     TemplateChanged,
+    /// Nobody has served from the new template, so the one before it was put back (H21).
+    TemplatePutBack,
     /// The set was half upgraded when it was adopted (H40).
     HalfUpgraded,
     /// The target is older than what runs, and nobody allowed that (H15).
@@ -99,12 +101,15 @@ impl Reason {
             Self::NoReplicas => "scale the StatefulSet up",
             Self::WorkloadDeleting => "nothing is done to a StatefulSet that is being deleted",
             Self::AlreadyManaged => "delete one of the two QuorumClusters",
-            Self::UnsupportedStrategy => "set the StatefulSet's updateStrategy to RollingUpdate",
+            Self::UnsupportedStrategy => "set the StatefulSet's updateStrategy to RollingUpdate or OnDelete",
             Self::StrategyChanged => {
                 "put the update strategy back to what the message says, and find out who changed it"
             }
             Self::TemplateChanged => {
                 "put the template back to what the message says, ask for the image in spec.version and spec.image, or set spec.requests.resume to a new value to go on with another template of the same image"
+            }
+            Self::TemplatePutBack => {
+                "ask for another image or version, or for the old one, and the broken pod is replaced by itself; or set spec.requests.resume to a new value to try the same one again"
             }
             Self::HalfUpgraded => "set spec.requests.resume to a new value to finish what was begun",
             Self::DowngradeNotAllowed => {
@@ -181,6 +186,7 @@ impl Reason {
             | Self::UnsupportedStrategy
             | Self::StrategyChanged
             | Self::TemplateChanged
+            | Self::TemplatePutBack
             | Self::HalfUpgraded
             | Self::DowngradeNotAllowed
             | Self::UnsupportedPath

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use crate::{
+    order::Order,
+    poison::Proof,
     quorum::MemberName,
     stage::{HandOver, Stage, StageKind},
     version::Version,
@@ -19,6 +21,8 @@ pub struct Record {
     pub target: Target,
     /// Where it came from, and where a revert goes.
     pub from: Target,
+    /// How its members are let go. It stays what it was when the upgrade began, whatever is asked for meanwhile.
+    pub order: Order,
     /// It goes back to where an unfinished upgrade came from.
     pub reverting: bool,
     /// The revision that the controller made of the target's template, once it was seen. Another image or another revision later is
@@ -26,7 +30,7 @@ pub struct Record {
     pub revision: Option<Revision>,
     /// When it began.
     pub started_at: Timestamp,
-    /// The partition that we wrote last or are about to write.
+    /// The partition that we wrote last or are about to write; under OnDelete, the one that was found.
     pub partition: u32,
     /// What else the partition was since it began, written by us or found: a write that was lost leaves it there, and a late one brings
     /// it back.
@@ -40,6 +44,8 @@ pub struct Record {
     /// The hand-over that was asked for and has not been seen yet. Its clock is its own: what other members do meanwhile does not
     /// start it again.
     pub hand_over: Option<HandOver>,
+    /// Whether a member has served from the target's template (H21).
+    pub proof: Proof,
     /// Members that were replaced for a target that was given up since. One of them that is broken may be deleted (H44).
     pub abandoned: BTreeSet<MemberName>,
     /// What is being waited for, and since when.
@@ -48,10 +54,11 @@ pub struct Record {
 
 impl Record {
     /// The beginning of a way from one target to another, with everything held.
-    pub fn begin(from: Target, target: Target, partition: u32, found: u32, now: Timestamp) -> Self {
+    pub fn begin(order: Order, from: Target, target: Target, partition: u32, found: u32, now: Timestamp) -> Self {
         Self {
             target,
             from,
+            order,
             reverting: false,
             revision: None,
             started_at: now,
@@ -61,6 +68,7 @@ impl Record {
             highest_led: None,
             hand_overs: 0,
             hand_over: None,
+            proof: Proof::Pending,
             abandoned: BTreeSet::new(),
             stage: None,
         }
@@ -81,6 +89,11 @@ impl Record {
         view.workload.image != self.target.image || revision.is_some_and(|seen| *seen != view.workload.update_revision)
     }
 
+    /// The template before the target's stands, because nobody could live on that (H21).
+    pub fn is_put_back(&self) -> bool {
+        self.order == Order::LeaderLast && self.proof == Proof::PutBack
+    }
+
     /// Notes a write of the partition, from what was seen. A write of ours that has not been seen yet may still land, and stays ours.
     pub fn move_partition(&mut self, seen: u32, to: u32) {
         self.previous_partitions.extend([seen, self.partition]);
@@ -88,9 +101,10 @@ impl Record {
         self.partition = to;
     }
 
-    /// Whether the partition is one that we wrote.
+    /// Whether the partition is one that we wrote. Under OnDelete none is.
     pub fn accounts_for(&self, partition: u32) -> bool {
-        partition == self.partition || self.previous_partitions.contains(&partition)
+        self.order == Order::ReverseOrdinal
+            && (partition == self.partition || self.previous_partitions.contains(&partition))
     }
 
     /// Notes who leads: the newest version that ever did counts.

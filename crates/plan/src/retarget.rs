@@ -1,6 +1,6 @@
 //! What happens when somebody changes their mind half way: a revert, a new target, a corrected version (H10, H15).
 //!
-//! A new target is written at once while nothing is replaced; afterwards it waits its turn, unless the present one can't be reached
+//! Under OnDelete a new target is written at once. Under a partition it is while nothing is replaced; afterwards it waits its turn, unless the present one can't be reached
 //! because the members that were replaced for it are broken (ADR 0005). Going back to where the upgrade came from is a revert, and a
 //! revert is finished first, with the same exception.
 
@@ -10,6 +10,8 @@ use crate::{
     bug::{self, Bug},
     decision::{Decision, Hold},
     gate, mend,
+    order::Order,
+    poison::Proof,
     reason::Reason,
     record::Record,
     rollout::{begin, halt, wait_or_halt, write_template},
@@ -70,10 +72,13 @@ pub(crate) fn revert(want: &Want, view: &View, record: &mut Record, partition: u
     std::mem::swap(&mut record.from, &mut record.target);
     record.reverting = true;
     record.revision = None;
+    record.proof = Proof::Pending;
     record.completed.clear();
     record.stage = None;
     record.hand_over = None;
-    record.move_partition(partition, view.workload.replicas);
+    if record.order == Order::ReverseOrdinal {
+        record.move_partition(partition, view.workload.replicas);
+    }
     write_template(record, view.workload.replicas)
 }
 
@@ -98,18 +103,36 @@ pub(crate) fn retarget(
     now: Timestamp,
 ) -> Decision {
     let Some(record) = slot.take() else { return Decision::Done };
-    let from = if anything_replaced(view, &record) { mend::held(view, &record).clone() } else { record.from.clone() };
+    let from = match record.order {
+        Order::ReverseOrdinal if anything_replaced(view, &record) => mend::held(view, &record).clone(),
+        // What is left behind is where a revert goes, and what stands again should nobody live on the new template (H21).
+        Order::LeaderLast if record.proof == Proof::Proven || record.from == want.target => record.target.clone(),
+        Order::ReverseOrdinal | Order::LeaderLast => record.from.clone(),
+    };
     if let Err(hold) = passable(want, view, &want.target, &from.version) {
         *slot = Some(record);
         return halt(hold);
     }
-    let mut next = Record::begin(from, want.target.clone(), record.partition, partition, now);
+    let mut next = Record::begin(record.order, from, want.target.clone(), record.partition, partition, now);
     next.abandoned = mend::broken_members(want, view, &record, now).chain(record.abandoned.iter().cloned()).collect();
     next.highest_led = record.highest_led;
     next.hand_overs = record.hand_overs;
     next.previous_partitions.extend(record.previous_partitions);
-    next.move_partition(partition, view.workload.replicas);
-    begin(next, slot)
+    if next.order == Order::ReverseOrdinal {
+        next.move_partition(partition, view.workload.replicas);
+    }
+    begin(next, view.workload.replicas, slot)
+}
+
+/// Whether another target may be written half way under OnDelete: there is a way to it from everything that runs, and nothing newer has
+/// led (H15). A member that does not tell its version runs what its template says.
+pub(crate) fn retarget_is_safe(want: &Want, view: &View, record: &Record) -> Result<(), Hold> {
+    let runs = view.quorum.members.known().into_iter().flatten().filter_map(|(_, member)| member.version.known());
+    let proven = (record.proof == Proof::Proven).then_some(&record.target.version);
+    for version in runs.chain([&record.from.version]).chain(proven).chain(record.highest_led.as_ref()) {
+        passable(want, view, &want.target, version)?;
+    }
+    Ok(())
 }
 
 /// Whether the system supports the way from what runs to the target, and nobody needs to allow it first (H15, H20).

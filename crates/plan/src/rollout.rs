@@ -1,11 +1,12 @@
-//! The rolling planner: one member at a time, highest ordinal first, held by the StatefulSet's partition (C1–C8).
+//! The rolling planner: one member at a time (C1–C8). Who goes first and how it is let go is the order's: see [`crate::order`].
 //!
 //! ```text
-//!  at rest ──▶ WriteTemplate (everything held) ──▶ for each index from the top:
+//!  at rest ──▶ WriteTemplate (everything held) ──▶ for each member, in its turn:
 //!                 [leader? HandOver] ─▶ HoldEvictions ─▶ Permit ─▶ new pod ready ─▶ healthy ─▶ caught up
 //!                                                          └─ anything changes: TakeBack
 //!              ──▶ currentRevision == updateRevision ──▶ ReleaseEvictions ─▶ Park ─▶ at rest
 //! ```
+//! Under OnDelete the pod is deleted instead of permitted, so there is nothing to take back, to conclude or to park.
 //! A revert half way is the same road with the old template: the members that were replaced are the outdated ones then.
 
 use std::time::Duration;
@@ -18,19 +19,21 @@ use crate::{
     gate::{self, Ask, BEFORE_RESTART, Gate},
     handover,
     mend::{self, BEFORE_MEND},
-    permit,
+    order::{self, Order},
+    permit, poison,
     reason::{Reason, Stalls},
     record::Record,
-    retarget::{anything_replaced, correct_version, is_revert, passable, retarget, revert},
+    rest::at_rest,
+    retarget::{anything_replaced, correct_version, is_revert, retarget, retarget_is_safe, revert},
     stage::{HandOver, StageKind},
-    want::{Target, Want},
+    want::Want,
     workload::{Evictions, Pod, Strategy, View},
 };
 
 /// While a permit stands or leadership moves, seconds count.
 pub(crate) const WATCHFUL: Duration = Duration::from_secs(1);
 /// Something is on its way; an event usually comes first, but applications send none.
-const SOON: Duration = Duration::from_secs(2);
+pub(crate) const SOON: Duration = Duration::from_secs(2);
 /// After so many hand-overs that came to nothing a person should look.
 const HAND_OVER_PATIENCE: u32 = 3;
 
@@ -68,17 +71,12 @@ fn decide(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp)
         return decision;
     }
     if want.paused {
-        return paused(want, view, record.as_ref(), now);
+        return paused(want, view, record.as_mut(), now);
     }
-    let Strategy::RollingUpdate { partition } = view.workload.strategy else {
-        return halt(unusable_strategy(record.as_ref()));
-    };
     if let Some(record) = record
-        && !record.accounts_for(partition)
+        && let Err(hold) = order::strategy_is_ours(view, record)
     {
-        let message =
-            format!("somebody set the partition to {partition}; this upgrade had set it to {}", record.partition);
-        return halt(Hold::new(Reason::StrategyChanged, message));
+        return halt(hold);
     }
     if !view.workload.observed && !bug::active(Bug::ControllerNotAwaited) {
         return wait(
@@ -86,6 +84,7 @@ fn decide(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp)
             SOON,
         );
     }
+    let partition = found_partition(view);
     match record {
         None => at_rest(want, view, record, partition, now),
         Some(_) => under_way(want, view, record, partition, now),
@@ -93,30 +92,23 @@ fn decide(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp)
 }
 
 /// Nothing is begun. Where there is nothing to begin either, what is wanted is there, and that is what people and kstatus are told.
-fn paused(want: &Want, view: &View, record: Option<&Record>, now: Timestamp) -> Decision {
-    let resting = match (record, view.workload.strategy) {
-        (None, Strategy::RollingUpdate { partition }) if view.workload.observed => {
-            at_rest(want, view, &mut None, partition, now) == Decision::Done
-        }
-        (None | Some(_), Strategy::RollingUpdate { .. } | Strategy::OnDelete) => false,
+fn paused(want: &Want, view: &View, record: Option<&mut Record>, now: Timestamp) -> Decision {
+    let resting = match record {
+        None => view.workload.observed && at_rest(want, view, &mut None, found_partition(view), now) == Decision::Done,
+        // A template that nobody can live on is taken back as a permit is.
+        Some(record) => match poison::put_back(want, view, record, now) {
+            Some(decision) => return decision,
+            None => false,
+        },
     };
     if resting { Decision::Done } else { wait(Hold::new(Reason::Paused, "paused"), SOON) }
 }
 
-fn unusable_strategy(record: Option<&Record>) -> Hold {
-    match record {
-        Some(record) => Hold::new(
-            Reason::StrategyChanged,
-            format!(
-                "somebody set the update strategy to OnDelete; this upgrade had set RollingUpdate with partition {}",
-                record.partition
-            ),
-        ),
-        // H7: partition on a set that was OnDelete brings pods back on the first template it ever had.
-        None => Hold::new(
-            Reason::UnsupportedStrategy,
-            "the StatefulSet's update strategy is OnDelete, and this order needs RollingUpdate",
-        ),
+/// The partition as it was found; none is as good as 0.
+fn found_partition(view: &View) -> u32 {
+    match view.workload.strategy {
+        Strategy::RollingUpdate { partition } => partition,
+        Strategy::OnDelete => 0,
     }
 }
 
@@ -133,88 +125,24 @@ pub(crate) fn template_changed(view: &View, record: &Record) -> Hold {
     Hold::new(Reason::TemplateChanged, message)
 }
 
-/// No upgrade is under way: is one wanted?
-fn at_rest(want: &Want, view: &View, record: &mut Option<Record>, partition: u32, now: Timestamp) -> Decision {
-    if let Err(hold) = gate::pods_present(view).and_then(|()| gate::members_known(view)) {
-        return wait_or_halt(hold);
-    }
-    if !view.is_uniform() {
-        return adopt_half_done(want, view, record, partition, now);
-    }
-    let versions = match versions(view) {
-        Ok(versions) => versions,
-        Err(hold) => return wait(hold, SOON),
-    };
-    if view.workload.image == want.target.image {
-        let lacking = view.pods.iter().rev().find_map(|pod| gate::settled(want, view, &want.target.version, pod).err());
-        // A member that is behind for a while is the system's daily life, and nothing is about to be taken down.
-        return match lacking.filter(|lacking| lacking.stage != StageKind::Sync) {
-            None => Decision::Done,
-            Some(lacking) => wait_or_halt(lacking.hold),
-        };
-    }
-    if let Err(hold) = versions.iter().try_for_each(|runs| passable(want, view, &want.target, runs)) {
-        return halt(hold);
-    }
-    let newest = versions.into_iter().max().unwrap_or_else(|| want.target.version.clone());
-    let from = Target { version: newest, image: view.workload.image.clone() };
-    if let Err(hold) = gate::leader_known(view).and_then(|()| gate::spare_member(want, view)) {
-        return wait_or_halt(hold);
-    }
-    begin(Record::begin(from, want.target.clone(), view.workload.replicas, partition, now), record)
-}
-
-/// The set was half upgraded before we came (H40): nothing is begun until a person says so.
-fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partition: u32, now: Timestamp) -> Decision {
-    let outdated: Vec<&str> = view.outdated().map(|pod| pod.name.as_str()).collect();
-    let hold = match outdated.as_slice() {
-        [] => Hold::new(
-            Reason::AwaitingConclusion,
-            "all pods are replaced and the StatefulSet's controller has not concluded the rollout yet",
-        ),
-        some => Hold::new(
-            Reason::HalfUpgraded,
-            format!("a rollout that Windlass did not begin is half done: {} not replaced yet", some.join(", ")),
-        ),
-    };
-    if hold.reason == Reason::AwaitingConclusion {
-        return wait(hold, SOON);
-    }
-    if !view.resumed {
-        return halt(hold);
-    }
-    let Some(version) = version_of_replaced(want, view) else {
-        let message = format!("it goes to image {}, and no replaced member tells its version yet", view.workload.image);
-        return halt(Hold::new(Reason::HalfUpgraded, format!("{}; {message}", hold.message)));
-    };
-    // Where it came from is not known any more, so it can't be reverted: from and target are the same.
-    let target = Target { version, image: view.workload.image.clone() };
-    let mut resumed = Record::begin(target.clone(), target, partition, partition, now);
-    resumed.revision = Some(view.workload.update_revision.clone());
-    let decision =
-        permit::mind(want, view, &mut resumed, now).unwrap_or_else(|| roll(want, view, &mut resumed, partition, now));
-    *record = Some(resumed);
-    decision
-}
-
-/// What a rollout that somebody else began goes to: what is wanted, if that is its image, otherwise what its first members say.
-fn version_of_replaced(want: &Want, view: &View) -> Option<crate::Version> {
-    if view.workload.image == want.target.image {
-        return Some(want.target.version.clone());
-    }
-    view.updated().find_map(|pod| view.quorum.member(&pod.name)?.version.known().cloned())
-}
-
 /// An upgrade is under way: still the same one?
 fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32, now: Timestamp) -> Decision {
     let Some(record) = slot else { return Decision::Done };
+    let seen = poison::as_if_it_stood(view, record);
     if is_revert(want, record) {
-        return revert(want, view, record, partition);
+        return revert(want, &seen, record, partition);
     }
     if let Err(hold) = correct_version(want, view, record) {
         return halt(hold);
     }
-    if want.target != record.target {
+    if want.target != record.target && record.order == Order::LeaderLast {
+        // Whoever is lost comes back from the newest template, so no member goes back (H10).
+        match retarget_is_safe(want, view, record) {
+            Ok(()) => return retarget(want, &seen, slot, partition, now),
+            Err(hold) if record.is_put_back() => return halt(hold),
+            Err(_) => {}
+        }
+    } else if want.target != record.target {
         let untouched = !record.reverting && (!anything_replaced(view, record) || bug::active(Bug::RetargetHalfWay));
         // A target that changed when members are replaced already waits its turn: holding everything again would bring a replaced
         // member that is evicted back on the old version (H10). One that can't be reached is given up (H44).
@@ -229,6 +157,9 @@ fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32
             Err(hold) => return wait_or_halt(hold),
         }
     }
+    if record.is_put_back() {
+        return poison::stay(want, view, record, now);
+    }
     if view.resumed && view.workload.image == record.target.image && record.is_changed(view) {
         // A person says that the other template is meant.
         record.revision = Some(view.workload.update_revision.clone());
@@ -238,7 +169,9 @@ fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32
         if record.revision.is_some() {
             return halt(template_changed(view, record));
         }
-        record.move_partition(partition, view.workload.replicas);
+        if record.order == Order::ReverseOrdinal {
+            record.move_partition(partition, view.workload.replicas);
+        }
         return write_template(record, view.workload.replicas);
     }
     let decision = roll(want, view, record, partition, now);
@@ -263,32 +196,34 @@ fn say_what_waits(want: &Want, record: &Record, decision: Decision) -> Decision 
     }
 }
 
-pub(crate) fn begin(record: Record, slot: &mut Option<Record>) -> Decision {
-    let decision = write_template(&record, record.partition);
+pub(crate) fn begin(record: Record, replicas: u32, slot: &mut Option<Record>) -> Decision {
+    let decision = write_template(&record, replicas);
     *slot = Some(record);
     decision
 }
 
 pub(crate) fn write_template(record: &Record, replicas: u32) -> Decision {
-    let partition = (!bug::active(Bug::TemplateWithoutPartition)).then_some(replicas);
-    Decision::Act(Step::WriteTemplate { image: record.target.image.clone(), partition })
+    let strategy = (!bug::active(Bug::TemplateWithoutPartition)).then_some(record.order.holding(replicas));
+    Decision::Act(Step::WriteTemplate { image: record.target.image.clone(), strategy })
 }
 
 /// The template is in place: the next member, or the end.
-fn roll(want: &Want, view: &View, record: &mut Record, partition: u32, now: Timestamp) -> Decision {
+pub(crate) fn roll(want: &Want, view: &View, record: &mut Record, partition: u32, now: Timestamp) -> Decision {
     let version = record.target.version.clone();
     record.completed = view
         .updated()
         .filter(|pod| gate::settled(want, view, &version, pod).is_ok())
         .map(|pod| pod.name.clone())
         .collect();
+    poison::note_proof(record);
 
-    if let Some(decision) = await_hand_over(want, view, record, now).or_else(|| await_replaced(want, view, record, now))
-    {
+    if let Some(decision) = await_hand_over(want, view, record, now) {
         return decision;
     }
-    // A broken one first: nothing else goes on while it is there (C5), and replacing it costs nothing.
-    let Some(victim) = mend::deletable(want, view, record).or_else(|| view.outdated().next_back()) else {
+    if let Some(decision) = await_replaced(want, view, record, now) {
+        return poison::put_back(want, view, record, now).unwrap_or(decision);
+    }
+    let Some(victim) = order::next(want, view, record) else {
         return conclude(want, view, record, partition);
     };
     if let Err(hold) = gate::first_objection(gates(want, view, record, victim), &ask(want, view, record, victim)) {
@@ -311,17 +246,7 @@ fn roll(want: &Want, view: &View, record: &mut Record, partition: u32, now: Time
         Ok(false) => return Decision::Act(Step::HoldEvictions),
         Err(hold) => return wait_or_halt(hold),
     }
-    if mend::deletable(want, view, record) == Some(victim) {
-        record.stage = None;
-        record.enter(StageKind::Replace, &victim.name, now);
-        return mend::delete(record, victim);
-    }
-    let to = if bug::active(Bug::PartitionTooLow) { victim.index.saturating_sub(1) } else { victim.index };
-    record.move_partition(partition, to);
-    record.stage = None;
-    record.hand_over = None;
-    record.enter(StageKind::Replace, &victim.name, now);
-    Decision::Act(Step::Permit { pod: victim.name.clone(), partition: to })
+    order::let_go(want, view, record, victim, partition, now)
 }
 
 /// While leadership is on its way nobody knows who leads; that is what was asked for, and its own clock runs.
@@ -338,7 +263,7 @@ fn await_hand_over(want: &Want, view: &View, record: &Record, now: Timestamp) ->
 }
 
 /// Waits for replaced members, each stage within its own deadline (C2, D4).
-fn await_replaced(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
+pub(crate) fn await_replaced(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
     if bug::active(Bug::PreviousNotAwaited) {
         return None;
     }
@@ -388,7 +313,10 @@ fn hand_over(want: &Want, view: &View, record: &mut Record, victim: &Pod, now: T
     if asked.is_some() && bug::active(Bug::HandOverNotVerified) {
         return None;
     }
-    if let Some(asked) = asked.filter(|asked| !asked.is_overdue(&want.deadlines, now)) {
+    // Where nobody can say who shall lead, asking again and again would depose one after the other.
+    let exhausted =
+        asked.is_some_and(|asked| asked.attempts > HAND_OVER_PATIENCE) && !want.names_target && !view.resumed;
+    if let Some(asked) = asked.filter(|asked| exhausted || !asked.is_overdue(&want.deadlines, now)) {
         let hold = Hold::new(
             Reason::AwaitingHandOver,
             format!("leadership was asked to leave {} and is still there", victim.name),
@@ -399,7 +327,7 @@ fn hand_over(want: &Want, view: &View, record: &mut Record, victim: &Pod, now: T
             wait(hold, WATCHFUL)
         });
     }
-    let attempts = asked.map_or(0, |asked| asked.attempts).saturating_add(1);
+    let attempts = asked.filter(|_| !view.resumed).map_or(0, |asked| asked.attempts).saturating_add(1);
     record.stage = None;
     record.hand_over = Some(HandOver { pod: victim.name.clone(), since: now, attempts });
     record.hand_overs = record.hand_overs.saturating_add(1);
@@ -421,14 +349,14 @@ fn conclude(want: &Want, view: &View, record: &mut Record, partition: u32) -> De
     if let Some(lacking) = view.pods.iter().find_map(|pod| gate::settled(want, view, &version, pod).err()) {
         return wait_or_halt(lacking.hold);
     }
-    if view.workload.current_revision != view.workload.update_revision {
+    if !view.is_concluded() {
         let message = "all pods are replaced and the StatefulSet's controller has not concluded the rollout yet";
         return wait(Hold::new(Reason::AwaitingConclusion, message), SOON);
     }
     if view.evictions == Evictions::HeldByUs {
         return Decision::Act(Step::ReleaseEvictions);
     }
-    if partition != view.workload.replicas {
+    if record.order == Order::ReverseOrdinal && partition != view.workload.replicas {
         record.move_partition(partition, view.workload.replicas);
         return Decision::Act(Step::Park { partition: view.workload.replicas });
     }
@@ -438,18 +366,6 @@ fn conclude(want: &Want, view: &View, record: &mut Record, partition: u32) -> De
 /// A member that is alone has nobody to hand over to; only `acceptDowntime` comes this far (H14).
 pub(crate) fn alone(view: &View) -> bool {
     view.quorum.size() == 1
-}
-
-fn versions(view: &View) -> Result<Vec<crate::Version>, Hold> {
-    let members = view.quorum.members.known().into_iter().flatten();
-    members
-        .map(|(name, member)| match &member.version {
-            crate::Fact::Known(version) => Ok(version.clone()),
-            crate::Fact::Unknown(why) => {
-                Err(Hold::new(Reason::MembersUnknown, format!("{name}'s version is not known: {why}")))
-            }
-        })
-        .collect()
 }
 
 pub(crate) fn ask<'a>(want: &'a Want, view: &'a View, record: &'a Record, victim: &'a Pod) -> Ask<'a> {

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use crate::{path::Path, version::Version};
+use crate::{order::Order, path::Path, version::Version};
 
 /// A version and the image that brings it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,11 +45,16 @@ impl Default for Deadlines {
 
 /// What a person asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "switches that have nothing to do with each other")]
 pub struct Want {
     /// Where to go.
     pub target: Target,
     /// Which ways the system supports (H20).
     pub path: Path,
+    /// Who goes first; by the StatefulSet's own strategy where nobody says (H7).
+    pub order: Option<Order>,
+    /// The system can be told who shall lead next. One that can't is only asked to step down, and whoever leads then is read back (H16).
+    pub names_target: bool,
     /// Nothing new is begun, and a permit that stands is taken back (H43).
     pub paused: bool,
     /// Going to an older version is all right (H15).

@@ -5,6 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 
 use crate::{
+    bug::{self, Bug},
     quorum::{MemberName, Quorum},
     record::Record,
     trouble::Trouble,
@@ -165,6 +166,15 @@ impl View {
         self.workload.observed
             && self.pods.len() == usize::try_from(self.workload.replicas).unwrap_or(usize::MAX)
             && self.outdated().next().is_none()
-            && self.workload.current_revision == self.workload.update_revision
+            && self.is_concluded()
+    }
+
+    /// True when the controller has nothing left to do after the last pod. Under OnDelete its current revision never advances (H7).
+    pub fn is_concluded(&self) -> bool {
+        let caught_up = self.workload.current_revision == self.workload.update_revision;
+        match self.workload.strategy {
+            Strategy::RollingUpdate { .. } => caught_up || bug::active(Bug::SwitchNotConcluded),
+            Strategy::OnDelete => caught_up || !bug::active(Bug::WaitsForCurrentRevision),
+        }
     }
 }

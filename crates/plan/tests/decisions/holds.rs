@@ -16,7 +16,7 @@ use Answer::{Act, Halt, Wait};
 type Change = fn(&mut Want, &mut View);
 
 #[rstest]
-#[case::on_delete(|_: &mut Want, view: &mut View| view.workload.strategy = Strategy::OnDelete, Halt(Reason::UnsupportedStrategy))]
+#[case::on_delete(|_: &mut Want, view: &mut View| view.workload.strategy = Strategy::OnDelete, Act("TemplateWritten"))]
 #[case::the_controller_is_behind(|_: &mut Want, view: &mut View| view.workload.observed = false, Wait(Reason::ControllerBehind))]
 #[case::a_pod_is_missing(|_: &mut Want, view: &mut View| remove_pod(view, 1), Wait(Reason::PodNotReady))]
 #[case::a_pod_is_terminating(|_: &mut Want, view: &mut View| pod_mut(view, 1).terminating = true, Wait(Reason::PodNotReady))]

@@ -200,7 +200,13 @@ fn a_revert_whose_image_is_gone_is_left_again(#[values(NEW, NEWER)] to: &str) {
     member_mut(&mut view, 2).healthy = Fact::Known(false);
 
     let mend = plan(&want(to), &view);
-    assert_eq!(mend.decision, Decision::Act(Step::WriteTemplate { image: image(to), partition: Some(3) }));
+    assert_eq!(
+        mend.decision,
+        Decision::Act(Step::WriteTemplate {
+            image: image(to),
+            strategy: Some(Strategy::RollingUpdate { partition: 3 })
+        })
+    );
     let record = mend.record.expect("recorded first");
     assert_eq!((&record.from, record.reverting), (&target(OLD), false), "what is held is where a revert goes");
     view.record = Some(record);

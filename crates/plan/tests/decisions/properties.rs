@@ -4,9 +4,11 @@ use std::{collections::BTreeMap, time::Duration};
 
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use windlass_plan::{
-    Decision, MemberName, Step, View, Want,
+    Decision, MemberName, Order, Step, View, Want,
+    poison::Proof,
     quorum::{can_spare_one, majority},
     rollout,
+    workload::Strategy as Update,
 };
 
 use crate::support::{Answer, answer, arbitrary::anything, noon};
@@ -22,10 +24,11 @@ fn plan(want: &Want, view: &View) -> windlass_plan::Plan {
 /// Who would be down, or without leadership, because of this decision.
 fn disturbed(decision: &Decision) -> Option<&MemberName> {
     match decision {
-        Decision::Act(Step::Permit { pod, .. }) => Some(pod),
+        Decision::Act(Step::Permit { pod, .. } | Step::Replace { pod, .. }) => Some(pod),
         Decision::Act(Step::HandOver { from, .. }) => Some(from),
         Decision::Act(
             Step::WriteTemplate { .. }
+            | Step::SwitchStrategy { .. }
             | Step::HoldEvictions
             | Step::TakeBack { .. }
             | Step::ReleaseEvictions
@@ -38,10 +41,11 @@ fn disturbed(decision: &Decision) -> Option<&MemberName> {
     }
 }
 
-/// Replaced for a target that was given up, and not known to serve.
+/// Replaced for a target that was given up, or down under OnDelete, and not known to serve.
 fn is_lost(view: &View, name: &MemberName) -> bool {
     let abandoned = view.record.as_ref().is_some_and(|record| record.abandoned.contains(name));
-    abandoned && view.quorum.member(name).is_none_or(|member| !member.is_healthy())
+    let down = view.workload.strategy == Update::OnDelete && view.pod(name).is_some_and(|pod| !pod.is_up());
+    (abandoned || down) && view.quorum.member(name).is_none_or(|member| !member.is_healthy())
 }
 
 proptest! {
@@ -65,8 +69,11 @@ proptest! {
 
     #[test]
     fn a_leader_is_never_permitted_unless_it_is_alone((want, view) in anything()) {
-        if let Decision::Act(Step::Permit { pod, .. }) = plan(&want, &view).decision {
+        if let Decision::Act(Step::Permit { pod, .. } | Step::Replace { pod, .. }) = plan(&want, &view).decision {
             let leader = view.quorum.leader.known();
+            if is_lost(&view, &pod) && want.accept_downtime && view.workload.replicas <= 2 {
+                return Ok(());
+            }
             prop_assert!(leader.is_some(), "nobody knows who leads");
             prop_assert!(leader != Some(&pod) || view.quorum.size() == 1, "{} leads", pod);
         }
@@ -131,10 +138,64 @@ proptest! {
     #[test]
     fn the_template_is_never_written_without_everything_held((want, view) in anything()) {
         let plan = plan(&want, &view);
-        if let Decision::Act(Step::WriteTemplate { image, partition }) = plan.decision {
-            prop_assert_eq!(partition, Some(view.workload.replicas));
+        if let Decision::Act(Step::WriteTemplate { image, strategy }) = plan.decision {
             let record = plan.record.expect("recorded first");
-            prop_assert_eq!(record.target.image, image);
+            let put_back = record.is_put_back();
+            prop_assert_eq!(if put_back { &record.from.image } else { &record.target.image }, &image);
+            match record.order {
+                Order::ReverseOrdinal => {
+                    prop_assert_eq!(strategy, Some(Update::RollingUpdate { partition: view.workload.replicas }));
+                    prop_assert!(view.workload.strategy != Update::OnDelete, "H7");
+                }
+                Order::LeaderLast => prop_assert_eq!(strategy, Some(Update::OnDelete)),
+            }
+        }
+    }
+
+    #[test]
+    fn a_sound_pod_is_deleted_only_in_its_turn_and_comes_back_right((want, view) in anything()) {
+        let plan = plan(&want, &view);
+        let Decision::Act(Step::Replace { pod: name, uid, image }) = plan.decision else { return Ok(()) };
+        let pod = view.pod(&name).expect("it was seen");
+        let record = plan.record.expect("recorded first");
+        prop_assert_eq!(record.order, Order::LeaderLast);
+        prop_assert_eq!((&pod.uid, &record.target.image), (&uid, &image));
+        prop_assert!(view.workload.strategy == Update::OnDelete && view.workload.observed);
+        prop_assert_eq!(&view.workload.image, &image);
+        prop_assert_eq!(record.revision.as_ref(), Some(&view.workload.update_revision));
+        prop_assert_ne!(&pod.revision, &view.workload.update_revision);
+        prop_assert!(!record.is_put_back());
+        prop_assert_ne!(&view.evictions, &windlass_plan::workload::Evictions::Open);
+        // Whoever is new is well, and only followers of a higher index could have gone before.
+        prop_assert!(view.updated().all(|pod| record.completed.contains(&pod.name)));
+        let followers = view.outdated().filter(|other| !view.quorum.leader.is(&other.name));
+        let turn = followers.max_by_key(|other| other.index).map_or(&name, |other| &other.name);
+        prop_assert_eq!(turn, &name);
+    }
+
+    #[test]
+    fn a_template_is_put_back_only_while_nobody_has_served_from_it((want, view) in anything()) {
+        let plan = plan(&want, &view);
+        let Some(record) = plan.record.filter(windlass_plan::Record::is_put_back) else { return Ok(()) };
+        let before = view.record.as_ref().expect("it was under way");
+        if !before.is_put_back() {
+            prop_assert_eq!((before.proof, record.order), (Proof::Pending, Order::LeaderLast));
+            prop_assert_ne!(&record.from.image, &record.target.image);
+            let back = Step::WriteTemplate { image: record.from.image, strategy: Some(Update::OnDelete) };
+            prop_assert_eq!(plan.decision, Decision::Act(back));
+        } else if let Decision::Act(step) = &plan.decision {
+            let harmless = matches!(step, Step::WriteTemplate { .. } | Step::ReleaseEvictions);
+            prop_assert!(harmless, "{} while the template is put back", step);
+        }
+    }
+
+    #[test]
+    fn the_strategy_is_switched_only_while_nobody_can_be_replaced((want, view) in anything()) {
+        if let Decision::Act(Step::SwitchStrategy { partition }) = plan(&want, &view).decision {
+            prop_assert_eq!((view.workload.strategy, partition), (Update::OnDelete, 0));
+            prop_assert!(view.record.is_none() && view.outdated().next().is_none() && !want.paused);
+            prop_assert_eq!(want.order, Some(Order::ReverseOrdinal));
+            prop_assert!(view.pods.iter().all(windlass_plan::Pod::is_up));
         }
     }
 
@@ -145,7 +206,7 @@ proptest! {
             Decision::Act(
                 Step::Permit { partition, .. } | Step::TakeBack { partition, .. } | Step::Park { partition },
             ) => Some(*partition),
-            Decision::Act(Step::WriteTemplate { .. } | Step::HoldEvictions | Step::HandOver { .. } | Step::DeletePod { .. } | Step::ReleaseEvictions)
+            Decision::Act(Step::WriteTemplate { .. } | Step::HoldEvictions | Step::HandOver { .. } | Step::DeletePod { .. } | Step::Replace { .. } | Step::SwitchStrategy { .. } | Step::ReleaseEvictions)
             | Decision::Wait { .. }
             | Decision::Halt { .. }
             | Decision::Done => None,
@@ -173,7 +234,8 @@ proptest! {
         let next = plan(&want, &View { record: first.record.clone(), ..view.clone() });
         match (&first.decision, &next.decision) {
             // Its write was lost, or is not seen yet: the same again, and nobody else.
-            (Decision::Act(Step::Permit { .. }), Decision::Act(Step::Permit { .. })) => {
+            (Decision::Act(Step::Permit { .. }), Decision::Act(Step::Permit { .. }))
+            | (Decision::Act(Step::Replace { .. }), Decision::Act(Step::Replace { .. })) => {
                 prop_assert_eq!(&first.decision, &next.decision);
             }
             (Decision::Act(Step::HandOver { .. }), Decision::Act(_)) if want.deadlines.step_down > Duration::ZERO => {
@@ -211,6 +273,8 @@ fn arbitrary_views_lead_to_every_kind_of_decision() {
         "MemberPermitted",
         "PermitTakenBack",
         "BrokenPodDeleted",
+        "MemberReplaced",
+        "StrategySwitched",
         "EvictionsReleased",
         "Parked",
         "wait",

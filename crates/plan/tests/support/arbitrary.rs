@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use proptest::{collection, option, prelude::*, sample};
 use windlass_plan::{
-    Fact, Member, MemberName, Pod, Quorum, Record, View, Want, Workload, path,
+    Fact, Member, MemberName, Order, Pod, Quorum, Record, View, Want, Workload, path,
+    poison::Proof,
     stage::{HandOver, Stage, StageKind},
     trouble::Trouble,
     want::{Deadlines, Target},
@@ -12,9 +13,11 @@ use windlass_plan::{
 };
 
 use super::{
-    NEW, NEWER, OLD, POSITION, at, half_way, image, member_mut, noon, permitted, pod_mut, record_mut, remove_pod, rest,
-    revision, target, version, want,
+    NEW, NEWER, OLD, POSITION, at, half_way, half_way_on_delete, image, member_mut, noon, permitted, pod_mut,
+    record_mut, remove_pod, rest, rest_on_delete, revision, target, version, want,
 };
+
+const ORDERS: [Order; 2] = [Order::ReverseOrdinal, Order::LeaderLast];
 
 /// One more than any index of a pod or a member here.
 const INDICES: u32 = 6;
@@ -36,11 +39,14 @@ fn any_want() -> impl Strategy<Value = Want> {
     let deadlines = (seconds(), seconds(), seconds(), seconds())
         .prop_map(|(step_down, ready, health, sync)| Deadlines { step_down, ready, health, sync });
     let switches = (prop::bool::weighted(0.1), any::<bool>(), any::<bool>());
+    let orders = sample::select(vec![None, Some(Order::ReverseOrdinal), Some(Order::LeaderLast)]);
     let path = prop_oneof![Just(path::PD), Just(path::ETCD)];
-    (any_target(), switches, deadlines, 0_u64..200, path).prop_map(
-        |(target, (paused, back, down), deadlines, max_lag, path)| Want {
+    (any_target(), switches, deadlines, 0_u64..200, path, orders, any::<bool>()).prop_map(
+        |(target, (paused, back, down), deadlines, max_lag, path, order, names_target)| Want {
             target,
             path,
+            order,
+            names_target,
             paused,
             allow_downgrade: back,
             accept_downtime: down,
@@ -85,11 +91,21 @@ fn any_hand_over() -> impl Strategy<Value = HandOver> {
 fn any_record() -> impl Strategy<Value = Record> {
     let flags = (any::<bool>(), option::of(text()), collection::btree_set((0..INDICES).prop_map(super::name), 0..3));
     let stages = (option::of(any_stage()), option::of(any_hand_over()));
-    (any_target(), any_target(), flags, (0..=INDICES, 0..=INDICES), option::of(text()), stages).prop_map(
-        |(from, target, (reverting, seen, abandoned), (partition, previous), led, (stage, hand_over))| {
-            let mut record = Record::begin(from, target, partition, previous, at(0));
+    let kinds = (sample::select(ORDERS.to_vec()), sample::select(vec![Proof::Pending, Proof::PutBack, Proof::Proven]));
+    (any_target(), any_target(), flags, (0..=INDICES, 0..=INDICES), option::of(text()), stages, kinds).prop_map(
+        |(
+            from,
+            target,
+            (reverting, seen, abandoned),
+            (partition, previous),
+            led,
+            (stage, hand_over),
+            (order, proof),
+        )| {
+            let mut record = Record::begin(order, from, target, partition, previous, at(0));
             (record.reverting, record.revision) = (reverting, seen.map(revision));
             (record.abandoned, record.hand_over) = (abandoned, hand_over);
+            record.proof = proof;
             record.highest_led = led.map(version);
             record.stage = stage;
             record
@@ -99,7 +115,7 @@ fn any_record() -> impl Strategy<Value = Record> {
 
 fn any_workload() -> impl Strategy<Value = Workload> {
     let strategy = prop_oneof![
-        8 => (0..=INDICES).prop_map(|partition| UpdateStrategy::RollingUpdate { partition }),
+        4 => (0..=INDICES).prop_map(|partition| UpdateStrategy::RollingUpdate { partition }),
         1 => Just(UpdateStrategy::OnDelete),
     ];
     (0..=INDICES, 0_u32..2, strategy, text(), prop::bool::weighted(0.9), text(), text()).prop_map(
@@ -201,7 +217,7 @@ fn spoil(view: &mut View, flaw: Flaw) {
         Flaw::Terminating(index) if has(view, index) => pod_mut(view, index).terminating = true,
         Flaw::Gone(index) => remove_pod(view, index),
         Flaw::Leader(leader) => view.quorum.leader = leader,
-        Flaw::Partition(partition) => {
+        Flaw::Partition(partition) if view.workload.strategy != UpdateStrategy::OnDelete => {
             view.workload.strategy = UpdateStrategy::RollingUpdate { partition };
             if let Some(record) = &mut view.record {
                 record.partition = partition;
@@ -223,6 +239,7 @@ fn spoil(view: &mut View, flaw: Flaw) {
         }
         Flaw::Image(text) => view.workload.image = image(text),
         Flaw::Member(..)
+        | Flaw::Partition(_)
         | Flaw::NotReady(_)
         | Flaw::Terminating(_)
         | Flaw::Replicas(_)
@@ -235,25 +252,28 @@ fn spoil(view: &mut View, flaw: Flaw) {
 /// A way that could be real, with a few flaws.
 fn nearly_right() -> impl Strategy<Value = (Want, View)> {
     let members = 1..INDICES;
-    let place = members.prop_flat_map(|members| (Just(members), 0..members, 0..=members, 0_u8..4));
-    let wish = (text(), any::<bool>(), any::<bool>());
+    let place = members.prop_flat_map(|members| (Just(members), 0..members, 0..=members, 0_u8..7));
+    let wish = (text(), any::<bool>(), any::<bool>(), option::of(sample::select(ORDERS.to_vec())));
     let flaws = collection::vec(any_flaw(), 0..3);
     (place, any_evictions(), flaws, wish).prop_map(|((members, leader, replaced, kind), evictions, flaws, wish)| {
         let mut view = match kind {
             0 => rest(members, leader),
             1 if replaced < members => permitted(members, leader, replaced),
             3 => mending(members, leader, replaced),
+            4 => rest_on_delete(members, leader),
+            5 => half_way_on_delete(members, leader, replaced),
+            6 => poisoned(members, leader, replaced),
             _ => half_way(members, leader, replaced),
         };
-        if replaced == members && kind > 0 {
+        if replaced == members && (1..4).contains(&kind) {
             view.workload.current_revision = revision(NEW);
         }
         view.evictions = evictions;
         for flaw in flaws {
             spoil(&mut view, flaw);
         }
-        let (to, accept_downtime, allow_downgrade) = wish;
-        (Want { target: target(to), accept_downtime, allow_downgrade, ..want(to) }, view)
+        let (to, accept_downtime, allow_downgrade, order) = wish;
+        (Want { target: target(to), accept_downtime, allow_downgrade, order, ..want(to) }, view)
     })
 }
 
@@ -272,6 +292,29 @@ fn mending(members: u32, leader: u32, odd: u32) -> View {
     let record = record_mut(&mut view);
     (record.target, record.revision, record.partition) = (target(to), Some(revision(to)), partition);
     record.abandoned = [super::name(index)].into();
+    view
+}
+
+/// The first member of [`NEW`] is broken under OnDelete; its template stands, was put back, or was left for [`NEWER`].
+fn poisoned(members: u32, leader: u32, odd: u32) -> View {
+    let mut view = half_way_on_delete(members, leader, 1);
+    let index = view.updated().map(|pod| pod.index).next().unwrap_or(0);
+    let pod = pod_mut(&mut view, index);
+    (pod.ready_since, pod.trouble) = (None, Some(Trouble::Unschedulable { message: "no node is left".into() }));
+    member_mut(&mut view, index).healthy = Fact::Known(false);
+    record_mut(&mut view).proof = Proof::Pending;
+    match odd % 3 {
+        0 => {}
+        1 => {
+            record_mut(&mut view).proof = Proof::PutBack;
+            (view.workload.image, view.workload.update_revision) = (image(OLD), revision(OLD));
+        }
+        _ => {
+            (view.workload.image, view.workload.update_revision) = (image(NEWER), revision(NEWER));
+            let record = record_mut(&mut view);
+            (record.target, record.revision) = (target(NEWER), Some(revision(NEWER)));
+        }
+    }
     view
 }
 

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use windlass_plan::{
-    Decision, Fact, Hold, Member, MemberName, Plan, Pod, Quorum, Reason, Record, Step, Version, View, Want, Workload,
-    path, rollout,
+    Decision, Fact, Hold, Member, MemberName, Order, Plan, Pod, Quorum, Reason, Record, Step, Version, View, Want,
+    Workload, path,
+    poison::Proof,
+    rollout,
     stage::{Stage, StageKind},
     want::{Deadlines, Target},
     workload::{Evictions, Revision, Strategy},
@@ -58,6 +60,8 @@ pub fn want(to: &str) -> Want {
     Want {
         target: target(to),
         path: path::PD,
+        order: None,
+        names_target: true,
         paused: false,
         allow_downgrade: false,
         accept_downtime: false,
@@ -124,7 +128,7 @@ pub fn half_way(members: u32, leader: u32, replaced: u32) -> View {
         *pod_mut(&mut view, index) = done;
         member_mut(&mut view, index).version = Fact::Known(version(NEW));
     }
-    let mut record = Record::begin(target(OLD), target(NEW), partition, partition, at(0));
+    let mut record = Record::begin(Order::ReverseOrdinal, target(OLD), target(NEW), partition, partition, at(0));
     record.revision = Some(revision(NEW));
     view.record = Some(record);
     view.evictions = Evictions::HeldByUs;
@@ -139,6 +143,32 @@ pub fn permitted(members: u32, leader: u32, replaced: u32) -> View {
     let record = record_mut(&mut view);
     record.move_partition(next + 1, next);
     record.stage = Some(stage(StageKind::Replace, next));
+    view
+}
+
+/// [`rest`], with the strategy OnDelete.
+pub fn rest_on_delete(members: u32, leader: u32) -> View {
+    let mut view = rest(members, leader);
+    view.workload.strategy = Strategy::OnDelete;
+    view
+}
+
+/// [`half_way`], with the strategy OnDelete: the highest `replaced` followers are done, and the leader is old unless all are.
+pub fn half_way_on_delete(members: u32, leader: u32, replaced: u32) -> View {
+    let mut view = rest_on_delete(members, leader);
+    view.workload.image = image(NEW);
+    view.workload.update_revision = revision(NEW);
+    let followers = (0..members).rev().filter(|index| *index != leader);
+    for index in followers.chain([leader]).take(replaced as usize) {
+        let up_since = noon() - Duration::from_secs(u64::from(1000 * (index + 1)));
+        *pod_mut(&mut view, index) = Pod { ready_since: Some(up_since), ..pod(index, NEW) };
+        member_mut(&mut view, index).version = Fact::Known(version(NEW));
+    }
+    let mut record = Record::begin(Order::LeaderLast, target(OLD), target(NEW), 0, 0, at(0));
+    record.revision = Some(revision(NEW));
+    record.proof = if replaced == 0 { Proof::Pending } else { Proof::Proven };
+    view.record = Some(record);
+    view.evictions = Evictions::HeldByUs;
     view
 }
 

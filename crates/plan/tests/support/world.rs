@@ -4,11 +4,11 @@ use std::{collections::BTreeSet, time::Duration};
 
 use jiff::Timestamp;
 use windlass_plan::{
-    Decision, Fact, MemberName, Pod, Step, Trouble, View, Want, rollout,
+    Decision, Fact, MemberName, Order, Pod, Step, Trouble, View, Want, rollout,
     workload::{Evictions, Revision, Strategy},
 };
 
-use super::{POSITION, at, member_mut, name, partition, pod, pod_mut, rest, revision, version, want};
+use super::{POSITION, at, member_mut, name, partition, pod, pod_mut, rest, rest_on_delete, revision, version, want};
 
 /// More passes than any way needs.
 const PATIENCE: usize = 600;
@@ -25,12 +25,21 @@ pub struct World {
     pub frozen: bool,
     /// Versions whose processes never start.
     pub broken: BTreeSet<&'static str>,
+    /// Processes of such versions that run go on.
+    pub only_unready_are_broken: bool,
+    /// What pods were made from, oldest first.
+    pub made: Vec<Revision>,
 }
 
 impl World {
     /// At rest on the old version, with the new one wanted.
     pub fn new(members: u32, leader: u32) -> Self {
         Self::from(rest(members, leader))
+    }
+
+    /// At rest on the old version under OnDelete, with the new one wanted.
+    pub fn on_delete(members: u32, leader: u32) -> Self {
+        Self::from(rest_on_delete(members, leader))
     }
 
     pub fn from(view: View) -> Self {
@@ -42,6 +51,8 @@ impl World {
             deleted: vec![],
             frozen: false,
             broken: BTreeSet::new(),
+            only_unready_are_broken: false,
+            made: vec![],
         }
     }
 
@@ -98,7 +109,15 @@ impl World {
     }
 
     fn is_broken(&self, pod: &Pod) -> bool {
-        self.broken.iter().any(|version| pod.revision == revision(version))
+        let runs = self.only_unready_are_broken && pod.is_up();
+        !runs && self.broken.iter().any(|version| pod.revision == revision(version))
+    }
+
+    /// It is broken, or was replaced for a target that was given up and serves nobody.
+    fn is_given_up(&self, pod: &Pod) -> bool {
+        let abandoned = self.view.record.as_ref().is_some_and(|record| record.abandoned.contains(&pod.name));
+        self.is_broken(pod)
+            || (abandoned && self.view.quorum.member(&pod.name).is_some_and(|member| member.healthy.is(&false)))
     }
 
     /// The pods that we deleted ourselves.
@@ -117,14 +136,22 @@ impl World {
         let index = |step: &Step| match step {
             Step::Permit { partition, .. } => Some(*partition),
             Step::WriteTemplate { .. }
+            | Step::SwitchStrategy { .. }
             | Step::HoldEvictions
             | Step::HandOver { .. }
             | Step::TakeBack { .. }
             | Step::DeletePod { .. }
+            | Step::Replace { .. }
             | Step::ReleaseEvictions
             | Step::Park { .. } => None,
         };
         self.steps.iter().filter_map(index).collect()
+    }
+
+    /// The sound members whose pods we deleted, in order.
+    pub fn replaced(&self) -> Vec<MemberName> {
+        let pod = |step: &Step| if let Step::Replace { pod, .. } = step { Some(pod.clone()) } else { None };
+        self.steps.iter().filter_map(pod).collect()
     }
 
     /// The images that were written into the template, oldest first.
@@ -152,10 +179,27 @@ impl World {
     /// What must be true of every step at the moment when it is carried out.
     fn object(&self, step: &Step) {
         let replicas = self.view.workload.replicas;
-        let held = partition(&self.view).expect("the strategy stays RollingUpdate");
         let highest = self.view.outdated().next_back();
         match step {
-            Step::WriteTemplate { partition, .. } => assert_eq!(*partition, Some(replicas), "H8"),
+            Step::WriteTemplate { strategy, .. } => {
+                let record = self.view.record.as_ref().expect("recorded first");
+                let holding = match record.order {
+                    Order::ReverseOrdinal => Strategy::RollingUpdate { partition: replicas },
+                    Order::LeaderLast => Strategy::OnDelete,
+                };
+                assert_eq!(*strategy, Some(holding), "H8");
+                if record.order == Order::ReverseOrdinal {
+                    assert!(partition(&self.view).is_some(), "H7: under OnDelete no partition holds anybody");
+                    let switched = matches!(self.steps.last(), Some(Step::SwitchStrategy { .. }));
+                    let caught_up = self.view.workload.current_revision == self.view.workload.update_revision;
+                    assert!(!switched || caught_up, "H7: held pods would come back from the first template");
+                }
+            }
+            Step::SwitchStrategy { partition } => {
+                assert_eq!((self.view.workload.strategy, *partition), (Strategy::OnDelete, 0), "H7");
+                assert!(highest.is_none() && self.all_well(), "H7: nobody can be replaced");
+            }
+            Step::Replace { pod, uid, .. } => self.object_to_replacing(pod, uid),
             Step::HandOver { from, to } => {
                 assert!(self.view.quorum.leader.is(from) && from != to);
                 assert!(
@@ -167,9 +211,10 @@ impl World {
             Step::Permit { pod, partition } => {
                 let highest = highest.expect("somebody is outdated");
                 assert_eq!((pod, *partition), (&highest.name, highest.index), "the highest outdated one, and it alone");
+                let held = super::partition(&self.view).expect("H7: a permit needs RollingUpdate");
                 assert!(*partition < held, "a permit lowers the partition from {held} to {partition}");
                 assert!(replicas == 1 || !self.view.quorum.leader.is(pod), "C3: {pod} leads");
-                assert!(self.all_well() || self.is_broken(highest), "C2, C5: {:?}", self.view);
+                assert!(self.all_well() || self.is_given_up(highest), "C2, C5: {:?}", self.view);
                 assert_ne!(self.view.evictions, Evictions::Open, "H12");
             }
             Step::TakeBack { pod, partition, .. } => {
@@ -180,7 +225,14 @@ impl World {
             }
             Step::DeletePod { pod, uid, .. } => {
                 let pod = self.view.pod(pod).expect("it is there");
-                assert!(pod.uid == *uid && !pod.is_up() && self.is_broken(pod), "H44: {pod:?}");
+                let unhealthy = self.view.quorum.member(&pod.name).is_some_and(|member| member.healthy.is(&false));
+                let record = self.view.record.as_ref().expect("recorded first");
+                let lost = match record.order {
+                    Order::ReverseOrdinal => !pod.is_up(),
+                    Order::LeaderLast => !pod.is_up() || record.abandoned.contains(&pod.name),
+                };
+                assert!(pod.uid == *uid && unhealthy && lost, "H44, H13: {pod:?}");
+                assert!(self.view.is_outdated(pod) && self.view.quorum.survives_losing(&pod.name), "C4");
                 assert!(self.view.comes_back_updated(pod.index), "H44: {:?}", self.view.workload);
                 assert!(!self.view.quorum.leader.is(&pod.name), "C3");
             }
@@ -199,20 +251,38 @@ impl World {
         }
     }
 
+    /// The pod of a sound member is deleted under OnDelete.
+    fn object_to_replacing(&self, name: &MemberName, uid: &str) {
+        let pod = self.view.pod(name).expect("it is there");
+        assert!(pod.uid == *uid && pod.is_up() && self.view.is_outdated(pod), "{pod:?}");
+        assert_eq!(self.view.workload.strategy, Strategy::OnDelete);
+        assert!(self.view.comes_back_updated(pod.index), "{:?}", self.view.workload);
+        assert!(self.view.workload.replicas == 1 || !self.view.quorum.leader.is(name), "C3: {name} leads");
+        assert!(self.all_well(), "C2, C5, H21: {:?}", self.view);
+        assert_ne!(self.view.evictions, Evictions::Open, "H12");
+        let above = self.view.outdated().filter(|other| !self.view.quorum.leader.is(&other.name));
+        assert!(above.max_by_key(|other| other.index).is_none_or(|highest| highest == pod), "followers from the top");
+    }
+
     fn all_up(&self) -> bool {
         self.view.pods.len() == self.replicas() && self.view.pods.iter().all(Pod::is_up)
     }
 
     fn carry_out(&mut self, step: &Step) {
         match step {
-            Step::WriteTemplate { image, partition } => {
+            Step::WriteTemplate { image, strategy } => {
                 self.view.workload.image.clone_from(image);
-                if let Some(partition) = partition {
-                    self.view.workload.strategy = Strategy::RollingUpdate { partition: *partition };
-                }
+                self.view.workload.strategy = strategy.unwrap_or(self.view.workload.strategy);
                 self.view.workload.observed = false;
             }
-            Step::Permit { partition, .. } | Step::TakeBack { partition, .. } | Step::Park { partition } => {
+            Step::Replace { pod, .. } => {
+                let index = self.view.pod(pod).map(|pod| pod.index).expect("it is there");
+                self.delete(index);
+            }
+            Step::SwitchStrategy { partition }
+            | Step::Permit { partition, .. }
+            | Step::TakeBack { partition, .. }
+            | Step::Park { partition } => {
                 self.view.workload.strategy = Strategy::RollingUpdate { partition: *partition };
                 self.view.workload.observed = false;
             }
@@ -262,7 +332,7 @@ impl World {
             member_mut(&mut self.view, index).position = Fact::Known(Some(POSITION));
         } else if let Some(index) = self.view.permitted().map(|pod| pod.index) {
             self.delete(index);
-        } else if self.view.outdated().next().is_none() {
+        } else if self.view.outdated().next().is_none() && self.view.workload.strategy != Strategy::OnDelete {
             self.view.workload.current_revision = self.view.workload.update_revision.clone();
         }
     }
@@ -291,9 +361,101 @@ impl World {
         let workload = &self.view.workload;
         let held = partition(&self.view).is_some_and(|partition| index < partition);
         let made_from = if held { &workload.current_revision } else { &workload.update_revision }.clone();
+        self.made.push(made_from.clone());
         let uid = format!("{index}-at-{}", self.now);
         let fresh = Pod { uid, revision: made_from, ready_since: None, ..pod(index, super::NEW) };
         self.view.pods.push(fresh);
         self.view.pods.sort_by_key(|pod| pod.index);
+    }
+}
+
+/// How many random stories a test tells.
+pub const RANDOM_STORIES: u64 = 1_500;
+
+/// A few numbers that look random and are the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u32) -> u32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        u32::try_from(self.0 >> 33).unwrap() % limit
+    }
+}
+
+/// A seed decides the size, the order, what breaks, what people ask for and which writes are lost; in the end all is mended, and it
+/// must come to rest. [`World`] objects to steps that would hurt.
+pub fn random_story(seed: u64) {
+    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5DEE_CE66);
+    let members = [3, 3, 4, 5][dice.below(4) as usize];
+    let leader = dice.below(members);
+    let mut world = if dice.below(3) == 0 { World::new(members, leader) } else { World::on_delete(members, leader) };
+    world.want.order = [None, None, Some(Order::ReverseOrdinal), Some(Order::LeaderLast)][dice.below(4) as usize];
+    for _ in 0..dice.below(8) {
+        for _ in 0..dice.below(25) {
+            let _ = world.pass();
+        }
+        world.strike(&mut dice);
+    }
+    world.broken.clear();
+    (world.want.paused, world.want.allow_downgrade) = (false, true);
+    world.view.evictions = Evictions::Open;
+    for _ in 0..PATIENCE {
+        // A person looks once in a while and resumes what waits for one.
+        let decision = world.pass();
+        if decision == Decision::Done {
+            assert!(world.all_well(), "story {seed}: {:?}", world.view);
+            let wanted = world.want.target.version.to_string();
+            assert!(world.everybody_runs(&wanted), "story {seed}: {:?}", world.steps);
+            return;
+        }
+        world.view.resumed =
+            matches!(&decision, Decision::Halt { on } if on.reason == windlass_plan::Reason::TemplatePutBack);
+    }
+    let last = world.pass();
+    panic!("story {seed} never ends: {last:?} after {:#?} in {:#?}", world.steps, world.view)
+}
+
+impl World {
+    /// Something happens.
+    fn strike(&mut self, dice: &mut Dice) {
+        let members = self.view.workload.replicas;
+        let index = dice.below(members);
+        let spare = self.all_well();
+        match dice.below(9) {
+            // Nobody but us takes a member down while another is.
+            0 if spare && !self.view.quorum.leader.is(&name(index)) => {
+                pod_mut(&mut self.view, index).terminating = true;
+                member_mut(&mut self.view, index).healthy = Fact::Known(false);
+            }
+            1 if self.caught_up(&name(index))
+                && self.view.quorum.member(&name(index)).is_some_and(windlass_plan::Member::is_healthy) =>
+            {
+                self.view.quorum.leader = Fact::Known(name(index));
+            }
+            2 => self.want.target = super::target([super::OLD, super::NEW, super::NEWER][dice.below(3) as usize]),
+            3 => self.want.paused = !self.want.paused,
+            4 => {
+                self.only_unready_are_broken = true;
+                self.broken = [[super::OLD, super::NEW, super::NEWER][dice.below(3) as usize]].into();
+            }
+            5 => self.broken.clear(),
+            6 => {
+                self.want.order = [None, Some(Order::ReverseOrdinal), Some(Order::LeaderLast)][dice.below(3) as usize];
+            }
+            7 => {
+                // A write is lost.
+                let before = self.view.clone();
+                let deleted = self.deleted.len();
+                let steps = self.steps.len();
+                let _ = self.pass();
+                if self.steps.len() > steps {
+                    let record = self.view.record.take();
+                    self.view = View { record, ..before };
+                    self.deleted.truncate(deleted);
+                    self.steps.pop();
+                }
+            }
+            _ => self.want.allow_downgrade = !self.want.allow_downgrade,
+        }
     }
 }

@@ -1,0 +1,133 @@
+//! Who goes first, and how a pod is let go. The road is one; these are its forks.
+//!
+//! | | ReverseOrdinal | LeaderLast |
+//! |---|---|---|
+//! | the StatefulSet's strategy | RollingUpdate | OnDelete |
+//! | held with the template | partition = replicas (H8) | by the strategy itself, `rollingUpdate` gone (H22) |
+//! | whose turn | the highest outdated | whoever is down already (H13), followers from the top, the leader |
+//! | let go | the partition is lowered: a permit (H9) | the pod is deleted, the one that was seen |
+//! | comes back from the new template | at or above the partition | always |
+//! | concluded | currentRevision == updateRevision (H11) | when all are well: currentRevision never moves (H7) |
+
+use jiff::Timestamp;
+
+use crate::{
+    bug::{self, Bug},
+    decision::{Decision, Hold, Step},
+    mend,
+    reason::Reason,
+    record::Record,
+    stage::StageKind,
+    want::Want,
+    workload::{Pod, Strategy, View},
+};
+
+/// Who goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr)]
+pub enum Order {
+    /// Highest ordinal first, held by the StatefulSet's partition.
+    ReverseOrdinal,
+    /// Followers first and the leader last, each pod deleted by us under OnDelete.
+    LeaderLast,
+}
+
+impl Order {
+    /// The order that a StatefulSet of this strategy can be upgraded in as it is (H7).
+    pub fn of(strategy: Strategy) -> Self {
+        match strategy {
+            Strategy::RollingUpdate { .. } => Self::ReverseOrdinal,
+            Strategy::OnDelete => Self::LeaderLast,
+        }
+    }
+
+    /// The order of the next upgrade: what is asked for, otherwise what the set's own strategy suggests.
+    pub(crate) fn asked(want: &Want, view: &View) -> Self {
+        want.order.unwrap_or_else(|| Self::of(view.workload.strategy))
+    }
+
+    /// The strategy that lets Kubernetes replace nobody, whatever the template says.
+    pub(crate) fn holding(self, replicas: u32) -> Strategy {
+        match self {
+            Self::ReverseOrdinal => Strategy::RollingUpdate { partition: replicas },
+            Self::LeaderLast => Strategy::OnDelete,
+        }
+    }
+}
+
+/// Whether the StatefulSet's strategy is the one that this upgrade set; if not, somebody else did.
+pub(crate) fn strategy_is_ours(view: &View, record: &Record) -> Result<(), Hold> {
+    let message = match (record.order, view.workload.strategy) {
+        (Order::LeaderLast, Strategy::OnDelete) => return Ok(()),
+        (Order::ReverseOrdinal, Strategy::RollingUpdate { partition }) if record.accounts_for(partition) => {
+            return Ok(());
+        }
+        // The template and OnDelete are one write, and it has not landed.
+        (Order::LeaderLast, Strategy::RollingUpdate { partition })
+            if record.revision.is_none() && partition == record.partition && record.is_changed(view) =>
+        {
+            return Ok(());
+        }
+        (Order::ReverseOrdinal, Strategy::RollingUpdate { partition }) => {
+            format!("somebody set the partition to {partition}; this upgrade had set it to {}", record.partition)
+        }
+        (Order::ReverseOrdinal, Strategy::OnDelete) => format!(
+            "somebody set the update strategy to OnDelete; this upgrade had set RollingUpdate with partition {}",
+            record.partition
+        ),
+        (Order::LeaderLast, Strategy::RollingUpdate { partition }) => format!(
+            "somebody set the update strategy to RollingUpdate with partition {partition}; this upgrade had set OnDelete"
+        ),
+    };
+    Err(Hold::new(Reason::StrategyChanged, message))
+}
+
+/// Whose turn it is; none when nobody is outdated.
+pub(crate) fn next<'a>(want: &Want, view: &'a View, record: &Record) -> Option<&'a Pod> {
+    match record.order {
+        // A broken one first: nothing else goes on while it is there (C5), and replacing it costs nothing.
+        Order::ReverseOrdinal => mend::deletable(want, view, record).or_else(|| view.outdated().next_back()),
+        Order::LeaderLast => {
+            let leads = |pod: &&Pod| view.quorum.leader.is(&pod.name);
+            if bug::active(Bug::LeaderGoesFirst)
+                && let Some(leader) = view.outdated().find(leads)
+            {
+                return Some(leader);
+            }
+            let lost = |pod: &&Pod| mend::is_lost(want, view, record, pod) && !bug::active(Bug::LostOneWaits);
+            let follower = |pod: &&Pod| !leads(pod);
+            // The lowest first: with OrderedReady a pod is not made anew while one below it is not ready.
+            view.outdated()
+                .find(lost)
+                .or_else(|| view.outdated().rfind(follower))
+                .or_else(|| view.outdated().next_back())
+        }
+    }
+}
+
+/// Lets this pod go: everything that must hold before does.
+pub(crate) fn let_go(
+    want: &Want,
+    view: &View,
+    record: &mut Record,
+    victim: &Pod,
+    partition: u32,
+    now: Timestamp,
+) -> Decision {
+    record.stage = None;
+    record.enter(StageKind::Replace, &victim.name, now);
+    match record.order {
+        Order::ReverseOrdinal if mend::deletable(want, view, record) == Some(victim) => mend::delete(record, victim),
+        Order::ReverseOrdinal => {
+            let to = if bug::active(Bug::PartitionTooLow) { victim.index.saturating_sub(1) } else { victim.index };
+            record.move_partition(partition, to);
+            record.hand_over = None;
+            Decision::Act(Step::Permit { pod: victim.name.clone(), partition: to })
+        }
+        Order::LeaderLast if mend::is_lost(want, view, record, victim) => mend::delete(record, victim),
+        Order::LeaderLast => {
+            record.hand_over = None;
+            let (uid, image) = (victim.uid.clone(), record.target.image.clone());
+            Decision::Act(Step::Replace { pod: victim.name.clone(), uid, image })
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! At rest: is anything wanted, and can it begin? Also sets that somebody else left half done (H40), and sets whose strategy is not the
+//! one that the wanted order needs (H7).
+//!
+//! ```text
+//!   RollingUpdate, LeaderLast asked for     ──▶ WriteTemplate carries OnDelete, in the same write
+//!   OnDelete, ReverseOrdinal asked for      ──▶ SwitchStrategy (template unchanged, partition 0) ──▶ the controller has concluded
+//!                                               ──▶ WriteTemplate with partition = replicas
+//! ```
+//! The partition of the switch is 0 and not `replicas`: nobody is outdated, so nothing can be replaced, and a pod that is lost before
+//! the controller has concluded comes back from the template that stands. Held back, it would come back from the first one ever (H7).
+
+use jiff::Timestamp;
+
+use crate::{
+    bug::{self, Bug},
+    decision::{Decision, Hold, Step},
+    gate,
+    order::Order,
+    permit,
+    reason::Reason,
+    record::Record,
+    retarget::passable,
+    rollout::{SOON, begin, halt, roll, wait, wait_or_halt},
+    stage::StageKind,
+    version::Version,
+    want::{Target, Want},
+    workload::{Strategy, View},
+};
+
+/// No upgrade is under way: is one wanted?
+pub(crate) fn at_rest(
+    want: &Want,
+    view: &View,
+    record: &mut Option<Record>,
+    partition: u32,
+    now: Timestamp,
+) -> Decision {
+    if let Err(hold) = gate::pods_present(view).and_then(|()| gate::members_known(view)) {
+        return wait_or_halt(hold);
+    }
+    if !view.is_uniform() {
+        return adopt_half_done(want, view, record, partition, now);
+    }
+    let versions = match versions(view) {
+        Ok(versions) => versions,
+        Err(hold) => return wait(hold, SOON),
+    };
+    if view.workload.image == want.target.image {
+        let lacking = view.pods.iter().rev().find_map(|pod| gate::settled(want, view, &want.target.version, pod).err());
+        // A member that is behind for a while is the system's daily life, and nothing is about to be taken down.
+        return match lacking.filter(|lacking| lacking.stage != StageKind::Sync) {
+            None => Decision::Done,
+            Some(lacking) => wait_or_halt(lacking.hold),
+        };
+    }
+    if let Err(hold) = versions.iter().try_for_each(|runs| passable(want, view, &want.target, runs)) {
+        return halt(hold);
+    }
+    let newest = versions.into_iter().max().unwrap_or_else(|| want.target.version.clone());
+    let from = Target { version: newest, image: view.workload.image.clone() };
+    if let Err(hold) = gate::leader_known(view).and_then(|()| gate::spare_member(want, view)) {
+        return wait_or_halt(hold);
+    }
+    let order = Order::asked(want, view);
+    let held = match (order, view.workload.strategy) {
+        (Order::ReverseOrdinal, Strategy::OnDelete) => return switch_over(want, view, &from.version),
+        (Order::ReverseOrdinal, Strategy::RollingUpdate { .. }) => view.workload.replicas,
+        (Order::LeaderLast, Strategy::RollingUpdate { .. } | Strategy::OnDelete) => partition,
+    };
+    begin(Record::begin(order, from, want.target.clone(), held, partition, now), view.workload.replicas, record)
+}
+
+/// The set is OnDelete and shall be rolled by its partition: its current revision has to catch up first, and only does so under
+/// RollingUpdate, when everybody is ready (H7).
+fn switch_over(want: &Want, view: &View, version: &Version) -> Decision {
+    let lacking = view.pods.iter().rev().find_map(|pod| gate::settled(want, view, version, pod).err());
+    if let Some(lacking) = lacking {
+        let message = format!(
+            "order ReverseOrdinal needs the update strategy RollingUpdate, and that is set when all are well: {}",
+            lacking.hold.message
+        );
+        return wait_or_halt(Hold::new(lacking.hold.reason, message));
+    }
+    let partition = if bug::active(Bug::SwitchHeldBack) { view.workload.replicas } else { 0 };
+    Decision::Act(Step::SwitchStrategy { partition })
+}
+
+/// The set was half upgraded before we came (H40): nothing is begun until a person says so. It is finished in the order that its
+/// strategy stands for, for that is changed at rest only.
+fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partition: u32, now: Timestamp) -> Decision {
+    let outdated: Vec<&str> = view.outdated().map(|pod| pod.name.as_str()).collect();
+    let hold = match outdated.as_slice() {
+        [] => Hold::new(
+            Reason::AwaitingConclusion,
+            "all pods are replaced and the StatefulSet's controller has not concluded the rollout yet",
+        ),
+        some => Hold::new(
+            Reason::HalfUpgraded,
+            format!("a rollout that Windlass did not begin is half done: {} not replaced yet", some.join(", ")),
+        ),
+    };
+    if hold.reason == Reason::AwaitingConclusion {
+        return wait(hold, SOON);
+    }
+    if !view.resumed {
+        return halt(hold);
+    }
+    let Some(version) = version_of_replaced(want, view) else {
+        let message = format!("it goes to image {}, and no replaced member tells its version yet", view.workload.image);
+        return halt(Hold::new(Reason::HalfUpgraded, format!("{}; {message}", hold.message)));
+    };
+    // Where it came from is not known any more, so it can't be reverted: from and target are the same.
+    let target = Target { version, image: view.workload.image.clone() };
+    let order = Order::of(view.workload.strategy);
+    let mut resumed = Record::begin(order, target.clone(), target, partition, partition, now);
+    resumed.revision = Some(view.workload.update_revision.clone());
+    let decision =
+        permit::mind(want, view, &mut resumed, now).unwrap_or_else(|| roll(want, view, &mut resumed, partition, now));
+    *record = Some(resumed);
+    decision
+}
+
+/// What a rollout that somebody else began goes to: what is wanted, if that is its image, otherwise what its first members say.
+fn version_of_replaced(want: &Want, view: &View) -> Option<Version> {
+    if view.workload.image == want.target.image {
+        return Some(want.target.version.clone());
+    }
+    view.updated().find_map(|pod| view.quorum.member(&pod.name)?.version.known().cloned())
+}
+
+fn versions(view: &View) -> Result<Vec<Version>, Hold> {
+    let members = view.quorum.members.known().into_iter().flatten();
+    members
+        .map(|(name, member)| match &member.version {
+            crate::Fact::Known(version) => Ok(version.clone()),
+            crate::Fact::Unknown(why) => {
+                Err(Hold::new(Reason::MembersUnknown, format!("{name}'s version is not known: {why}")))
+            }
+        })
+        .collect()
+}

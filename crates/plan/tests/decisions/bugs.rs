@@ -1,0 +1,101 @@
+//! Seeded bugs of the planner that a whole cluster shows too rarely: each must break a story that holds without it.
+
+use std::panic;
+
+use rstest::rstest;
+use windlass_plan::{
+    Decision, Fact, Order,
+    bug::{Bug, plant},
+};
+
+use crate::support::{
+    NEW, OLD, image, member_mut, name, pod_mut, revision,
+    world::{RANDOM_STORIES, World, random_story},
+};
+
+type Story = fn();
+
+/// Leadership moves once, right before the last member goes.
+fn an_upgrade_moves_leadership_once() {
+    let mut world = World::on_delete(3, 2);
+    assert_eq!(world.run(), Decision::Done);
+    assert_eq!(world.count("HandOver"), 1);
+}
+
+fn whoever_is_down_goes_first() {
+    let mut world = World::on_delete(5, 0);
+    (world.broken, world.only_unready_are_broken) = ([OLD].into(), true);
+    pod_mut(&mut world.view, 1).ready_since = None;
+    member_mut(&mut world.view, 1).healthy = Fact::Known(false);
+    assert_eq!(world.run(), Decision::Done);
+}
+
+fn a_broken_template_does_not_stand() {
+    let mut world = World::on_delete(3, 0);
+    world.broken = [NEW].into();
+    let _ = world.run();
+    pod_mut(&mut world.view, 1).terminating = true;
+    for _ in 0..20 {
+        let _ = world.pass();
+    }
+    assert!(world.view.pod(&name(1)).is_some_and(windlass_plan::Pod::is_up), "it came back broken");
+}
+
+fn a_proven_template_stands() {
+    let mut world = World::on_delete(3, 0);
+    world.run_until_replaced(1);
+    (world.broken, world.only_unready_are_broken) = ([NEW].into(), true);
+    let _ = world.run();
+    assert_eq!(world.templates(), [image(NEW)], "somebody serves from it");
+}
+
+fn an_upgrade_under_on_delete_ends() {
+    let mut world = World::on_delete(3, 0);
+    assert_eq!(world.run(), Decision::Done);
+}
+
+fn a_set_is_switched_to_its_partition() {
+    let mut world = World::on_delete(3, 0);
+    world.view.workload.current_revision = revision("7.1.0");
+    world.want.order = Some(Order::ReverseOrdinal);
+    assert_eq!(world.run(), Decision::Done);
+}
+
+fn the_next_one_waits_for_the_previous_one() {
+    let mut world = World::on_delete(3, 0);
+    assert_eq!(world.run(), Decision::Done);
+}
+
+fn the_leader_is_handed_over_first() {
+    let mut world = World::on_delete(3, 1);
+    assert_eq!(world.run(), Decision::Done);
+}
+
+#[rstest]
+#[case(Bug::LeaderGoesFirst, an_upgrade_moves_leadership_once)]
+#[case(Bug::LostOneWaits, whoever_is_down_goes_first)]
+#[case(Bug::PoisonLeftStanding, a_broken_template_does_not_stand)]
+#[case(Bug::ProofForgotten, a_proven_template_stands)]
+#[case(Bug::WaitsForCurrentRevision, an_upgrade_under_on_delete_ends)]
+#[case(Bug::SwitchHeldBack, a_set_is_switched_to_its_partition)]
+#[case(Bug::SwitchNotConcluded, a_set_is_switched_to_its_partition)]
+#[case(Bug::PreviousNotAwaited, the_next_one_waits_for_the_previous_one)]
+#[case(Bug::LeaderNotChecked, the_leader_is_handed_over_first)]
+fn it_is_noticed(#[case] bug: Bug, #[case] story: Story) {
+    story();
+    plant(Some(bug));
+    let told = panic::catch_unwind(story);
+    plant(None);
+    assert!(told.is_err(), "{bug:?} was not noticed");
+}
+
+/// The stories that nobody thought of notice some of them, too.
+#[rstest]
+fn random_stories_notice(
+    #[values(Bug::LeaderNotChecked, Bug::PreviousNotAwaited, Bug::SwitchHeldBack, Bug::SwitchNotConcluded)] bug: Bug,
+) {
+    plant(Some(bug));
+    let told = panic::catch_unwind(|| (0..RANDOM_STORIES).for_each(random_story));
+    plant(None);
+    assert!(told.is_err(), "{bug:?} was not noticed");
+}
