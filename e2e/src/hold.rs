@@ -59,7 +59,7 @@ impl Hold {
         Ok(Self { server, gate, task })
     }
 
-    /// From now on no write of anything but a Lease reaches the server. Reads and watches go on.
+    /// From now on no write of anything but Leases and Events reaches the server. Reads and watches go on.
     pub fn hold(&self) {
         self.gate.closed.send_replace(true);
     }
@@ -94,7 +94,8 @@ async fn pass(State(gate): State<Arc<Gate>>, request: Request) -> Response {
 async fn forward(gate: &Gate, request: Request) -> Result<Response> {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await?;
-    let is_write = parts.method != Method::GET && !parts.uri.path().contains("/leases");
+    let passes = ["/leases", "/events"].iter().any(|kind| parts.uri.path().contains(kind));
+    let is_write = parts.method != Method::GET && !passes;
     let mut closed = gate.closed.subscribe();
     if is_write && *closed.borrow() {
         gate.held.fetch_add(1, Ordering::AcqRel);

@@ -104,6 +104,7 @@ impl SystemType {
     pub fn names_target(self) -> bool {
         match self {
             Self::Pd | Self::Etcd => true,
+            Self::OpenBao | Self::Vault => false,
         }
     }
 

@@ -76,11 +76,7 @@ pub async fn execute(
             }
             patch_set(actor, set, patch).await
         }
-        Step::SwitchStrategy { partition } => {
-            fresh(actor, observed)?;
-            patch_set(actor, set, partition_patch(set, *partition)).await
-        }
-        Step::Permit { partition, .. } => {
+        Step::SwitchStrategy { partition } | Step::Permit { partition, .. } => {
             fresh(actor, observed)?;
             patch_set(actor, set, partition_patch(set, *partition)).await
         }

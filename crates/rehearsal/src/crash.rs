@@ -35,6 +35,10 @@ enum Plot {
     Upgrade,
     /// An upgrade whose first new pod is broken, until the spec is mended.
     Mend,
+    /// An upgrade under OnDelete.
+    LeaderLast,
+    /// An upgrade under OnDelete of a set that was rolled by its partition.
+    ToLeaderLast,
 }
 
 /// All that is struck at. The first leader is on the lowest, the highest and the middle ordinal; a mend by a revert and one by a
@@ -46,7 +50,15 @@ pub const STORIES: &[Story] = &[
     Story { setting: PD, plot: Plot::Mend, seed: 3 },
     Story { setting: ETCD, plot: Plot::Mend, seed: 2 },
     Story { setting: OPENBAO, plot: Plot::Upgrade, seed: 3 },
+    Story { setting: PD, plot: Plot::LeaderLast, seed: 3 },
+    Story { setting: ETCD, plot: Plot::ToLeaderLast, seed: 1 },
 ];
+
+/// Those under OnDelete among them.
+pub fn leader_last() -> Vec<Story> {
+    let plots = [Plot::LeaderLast, Plot::ToLeaderLast];
+    STORIES.iter().filter(|story| plots.contains(&story.plot)).copied().collect()
+}
 
 /// The mends among them, the one that needs a permit first.
 pub fn mends() -> Vec<Story> {
@@ -58,6 +70,8 @@ impl Story {
         match self.plot {
             Plot::Upgrade => self.setting.reference(self.seed),
             Plot::Mend => self.setting.mend(self.seed),
+            Plot::LeaderLast => self.setting.leader_last(self.seed),
+            Plot::ToLeaderLast => self.setting.to_leader_last(self.seed),
         }
     }
 }

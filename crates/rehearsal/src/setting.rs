@@ -155,6 +155,28 @@ impl Setting {
         Scenario { timeline, max_leader_moves: None, ..self.reference(seed) }
     }
 
+    /// The reference upgrade of a set that is OnDelete: leadership moves once.
+    pub fn leader_last(&self, seed: u64) -> Scenario {
+        let mut scenario = self.reference(seed);
+        for object in &mut scenario.objects {
+            if object["kind"] == "StatefulSet" {
+                object["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
+            }
+        }
+        Scenario { max_leader_moves: Some(1), ..scenario }
+    }
+
+    /// The reference upgrade of a rolling set for which LeaderLast is asked.
+    pub fn to_leader_last(&self, seed: u64) -> Scenario {
+        let mut scenario = self.reference(seed);
+        for object in &mut scenario.objects {
+            if object["kind"] == "QuorumCluster" {
+                object["spec"]["updateStrategy"] = json!({"rollingUpdate": {"order": "LeaderLast"}});
+            }
+        }
+        Scenario { max_leader_moves: Some(1), ..scenario }
+    }
+
     /// A change of the QuorumCluster's spec.
     #[expect(clippy::needless_pass_by_value, reason = "callers write the JSON in place")]
     pub fn spec(&self, patch: Value) -> Action {

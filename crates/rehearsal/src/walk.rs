@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_sim::{
     harness::{self, Outcome},
     rng::Rng,
@@ -34,8 +34,19 @@ pub fn scenario(seed: u64) -> Scenario {
     let members = *rng.pick(&[3, 3, 3, 3, 5, 5, 4, 7, 2, 1]).unwrap_or(&3);
     let (from, to) = *rng.pick(&[(0, 1), (1, 2), (1, 3), (0, 2), (2, 2), (2, 1)]).unwrap_or(&(1, 2));
     let operators = if rng.one_in(3) { 1 } else { 2 };
-    let mut walk =
-        Walk { setting, rng, members, operators, from, to, timeline: Vec::new(), mends: Vec::new(), allowed: false };
+    let way = Way::of(seed);
+    let mut walk = Walk {
+        setting,
+        rng,
+        members,
+        operators,
+        from,
+        to,
+        way,
+        timeline: Vec::new(),
+        mends: Vec::new(),
+        allowed: false,
+    };
     for _ in 0..walk.rng.below(9) {
         walk.step();
     }
@@ -48,6 +59,7 @@ pub fn scenario(seed: u64) -> Scenario {
             }
         }
     }
+    way.shape(&mut objects);
     let faults = !walk.rng.one_in(3);
     // Another version half way makes another upgrade.
     let harmless =
@@ -61,9 +73,59 @@ pub fn scenario(seed: u64) -> Scenario {
         timeline: walk.timeline.clone(),
         subject: setting.subject(),
         ending: walk.ending(),
-        // Two are enough for one upgrade that nothing disturbs, where it can be said who leads next.
-        max_leader_moves: (undisturbed && walk.timeline.len() <= 1 && setting != OPENBAO).then_some(2),
+        // One is enough for one upgrade that nothing disturbs where the leader goes last, two are otherwise; and where nobody can say
+        // who leads next, it takes as many as it takes.
+        max_leader_moves: (undisturbed && walk.timeline.len() <= 1 && setting != OPENBAO)
+            .then_some(if way.is_leader_last() { 1 } else { 2 }),
         limit: Duration::from_hours(1),
+    }
+}
+
+/// How the set is upgraded: its own strategy, and the order that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// RollingUpdate, and nobody asks for an order.
+    Partition,
+    /// OnDelete, and nobody asks for an order.
+    OnDelete,
+    /// RollingUpdate, and LeaderLast is asked for.
+    ToOnDelete,
+    /// OnDelete, and ReverseOrdinal is asked for.
+    ToPartition,
+}
+
+impl Way {
+    /// Every third seed or so has to do with OnDelete.
+    fn of(seed: u64) -> Self {
+        match Rng::new(seed).fork("order").below(10) {
+            0 | 1 => Self::OnDelete,
+            2 => Self::ToOnDelete,
+            3 => Self::ToPartition,
+            _ => Self::Partition,
+        }
+    }
+
+    fn is_leader_last(self) -> bool {
+        matches!(self, Self::OnDelete | Self::ToOnDelete)
+    }
+
+    fn shape(self, objects: &mut [Value]) {
+        let (on_delete, order) = match self {
+            Self::Partition => return,
+            Self::OnDelete => (true, None),
+            Self::ToOnDelete => (false, Some("LeaderLast")),
+            Self::ToPartition => (true, Some("ReverseOrdinal")),
+        };
+        for object in objects {
+            if object["kind"] == "StatefulSet" && on_delete {
+                object["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
+            }
+            if object["kind"] == "QuorumCluster"
+                && let Some(order) = order
+            {
+                object["spec"]["updateStrategy"] = json!({"rollingUpdate": {"order": order}});
+            }
+        }
     }
 }
 
@@ -74,6 +136,7 @@ struct Walk {
     operators: u32,
     from: usize,
     to: usize,
+    way: Way,
     timeline: Vec<Moment>,
     /// What undoes what was done.
     mends: Vec<Action>,
@@ -120,7 +183,7 @@ impl Walk {
     }
 
     fn step(&mut self) {
-        if self.rng.one_in(12) {
+        if self.rng.one_in(12) && !self.way.is_leader_last() {
             return self.trap();
         }
         if self.rng.one_in(8) {
@@ -128,6 +191,10 @@ impl Walk {
         }
         let when = match self.rng.below(6) {
             0 => When::Replaced(1 + usize::try_from(self.rng.below(u64::from(self.members))).unwrap_or(0)),
+            // No permit is ever given under OnDelete.
+            1 | 2 if self.way.is_leader_last() => {
+                When::Replaced(1 + usize::try_from(self.rng.below(u64::from(self.members))).unwrap_or(0))
+            }
             1 | 2 => When::Permitted(1 + usize::try_from(self.rng.below(u64::from(self.members))).unwrap_or(0)),
             3 => When::After(self.rng.between(Duration::from_millis(50), Duration::from_secs(2))),
             _ => When::After(self.rng.between(Duration::from_secs(1), Duration::from_secs(40))),
@@ -222,6 +289,13 @@ impl Walk {
                 Duration::from_secs(5),
                 self.setting.spec(json!({"policy": {"allowDowngrade": true, "acceptDowntime": true}})),
             ));
+        }
+        if self.way.is_leader_last() && self.timeline.len() > 1 {
+            // A template that was put back waits for a person, who looks now and when every deadline is over (H21).
+            for (token, minutes) in [("soon", 2), ("later", 10)] {
+                let resume = self.setting.spec(json!({"requests": {"resume": token}}));
+                self.timeline.push(after(Duration::from_mins(minutes), resume));
+            }
         }
     }
 }

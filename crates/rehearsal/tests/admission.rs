@@ -176,7 +176,8 @@ async fn what_is_not_said_is_filled_in() {
         "workload": {"statefulSet": "pd", "container": "pd"},
         "system": {"type": "Pd", "port": 2379},
         "version": TO,
-        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"order": "ReverseOrdinal"}},
+        // The order is left to what the set itself is.
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {}},
         "upgrade": {"deadlines": {"stepDown": "30s", "ready": "5m", "health": "2m", "sync": "2m"}, "maxLagEntries": 100},
         "policy": {"allowDowngrade": false, "acceptDowntime": false},
         "requests": {},

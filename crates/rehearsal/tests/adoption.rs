@@ -1,11 +1,11 @@
-//! StatefulSets as they are found: half upgraded, OnDelete, too small, with budgets of their own.
+//! StatefulSets as they are found: half upgraded, too small, with budgets of their own.
 
 mod support;
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::{A_WHILE, FROM, TO, Tale, image, set, tell, three, with, without};
+use support::{A_WHILE, FROM, TO, Tale, image, set, tell, three, without};
 use windlass_rehearsal::pd;
 use windlass_sim::scenario::{Action, Moment, Subject};
 
@@ -71,17 +71,6 @@ fn an_old_request_asks_for_nothing() {
     let handled = tale.subject["status"]["requests"]["resume"].clone();
     assert_eq!(handled, tale.subject["spec"]["requests"]["resume"]);
     tale.touched_nothing(tale.since(3));
-    tale.ended_ready_at(TO);
-}
-
-#[test]
-fn on_delete_is_refused_until_it_is_rolling_update() {
-    let objects = with(three(), "StatefulSet", |set| set["spec"]["updateStrategy"] = json!({"type": "OnDelete"}));
-    let tale =
-        tell(objects, vec![pd::after(A_WHILE, set(&json!({"spec": {"updateStrategy": {"type": "RollingUpdate"}}})))]);
-    tale.touched_nothing(tale.before_all());
-    let words = ["update strategy is OnDelete", "set the StatefulSet's updateStrategy to RollingUpdate"];
-    tale.last_said(tale.before_all()).is_stalled("UnsupportedStrategy", &words);
     tale.ended_ready_at(TO);
 }
 

@@ -252,14 +252,19 @@ async fn wait(cluster: &Cluster, moment: &Moment) {
     }
 }
 
-/// The StatefulSet controller marks a pod for deletion.
+/// The StatefulSet controller marks a pod for deletion, or one of us does with a pod that is ready.
 fn is_replacement(entry: &Entry) -> bool {
     let Event::Write(change) = &entry.event else { return false };
     let marked = |object: &Option<Arc<Value>>| {
         object.as_deref().is_some_and(|object| object.pointer("/metadata/deletionTimestamp").is_some())
     };
+    let ready = |object: &Option<Arc<Value>>| {
+        let conditions = object.as_deref().and_then(|object| object.pointer("/status/conditions"));
+        let mut conditions = conditions.and_then(Value::as_array).into_iter().flatten();
+        conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+    };
     change.resource == "pods"
-        && change.user == "statefulset-controller"
+        && (change.user == "statefulset-controller" || (is_ours(&change.user) && ready(&change.before)))
         && marked(&change.after)
         && !marked(&change.before)
 }

@@ -4,8 +4,10 @@
 //! - a write of ours that lets Kubernetes take a member down when the others were no majority, or when that member led;
 //! - more than one member let go at once (C2);
 //! - the leader's pod deleted by the StatefulSet controller under our permit;
-//! - a pod that we delete ourselves although it is ready, or leads, or the others are no majority, or before the template it is to come
-//!   back from is written; and one that comes back from another template than the one that was written (H44);
+//! - a pod that we delete ourselves although it leads, or the others are no majority, or before the template it is to come back from is
+//!   written; and one that comes back from another template than the one that was written (H44);
+//! - a pod that we delete although it is ready, unless that is how the set is upgraded (OnDelete); and there, a sound one while another
+//!   is down because of us (C2, H21);
 //! - a member that went to an older version without anybody having asked for that;
 //! - a quorum lost to an eviction while we had a member down (H12);
 //! - a write of an operator after another one had settled its take-over (H1).
@@ -280,19 +282,27 @@ impl Judge<'_> {
         }
     }
 
-    /// We delete a pod: only a broken one, and only when it comes back as another (H44).
+    /// We delete a pod: only when it comes back as another, and under a partition only a broken one (H44).
     fn we_delete(&mut self, at: Timestamp, pod: &Name, change: &Change) {
         let Some(before) = change.before.as_deref() else { return };
         let Some(owner) = before.pointer("/metadata/ownerReferences/0/name").and_then(Value::as_str) else { return };
         let name = (pod.0.clone(), owner.to_owned());
         let Some(set) = self.sets.get_mut(&name) else { return };
         let template = images(set.object.pointer("/spec/template/spec"));
+        let on_delete = set.object.pointer("/spec/updateStrategy/type") == Some(&Value::from("OnDelete"));
+        let member = set.truths.last().and_then(|(_, truth)| truth.members.iter().find(|member| member.pod == pod.1));
+        let (sound, leads) = member.map_or((false, false), |member| (member.healthy, member.leader));
+        let alone = set.object.pointer("/spec/replicas") == Some(&Value::from(1));
+        let other = set.down.iter().find(|other| **other != pod.1).cloned();
         set.mended.push(pod.1.clone());
         set.down.push(pod.1.clone());
         self.verdict.restarts.push(pod.1.clone());
+        if let Some(other) = other.filter(|_| on_delete && sound) {
+            self.violation(at, &format!("{} deleted by us while {other} is still down because of us", pod.1));
+        }
         let conditions = before.pointer("/status/conditions").and_then(Value::as_array);
         let ready = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
-        if conditions.is_some_and(|conditions| conditions.iter().any(ready)) {
+        if !on_delete && conditions.is_some_and(|conditions| conditions.iter().any(ready)) {
             self.violation(at, &format!("{} deleted by us although it is ready", pod.1));
         }
         if images(before.get("spec")) == template {
@@ -300,6 +310,10 @@ impl Judge<'_> {
         }
         if let Some(wrong) = self.wrong_throughout(&name, &pod.1, at) {
             self.violation(at, &format!("{} deleted by us although {wrong}", pod.1));
+            self.verdict.leader_restarts += usize::from(leads && !alone);
+        } else if leads && !alone {
+            // It was elected after we had looked.
+            self.verdict.races += 1;
         }
     }
 

@@ -4,12 +4,13 @@ use std::panic;
 
 use rstest::rstest;
 use windlass_plan::{
-    Decision, Fact, Order,
+    Decision, Fact, Order, Step,
     bug::{Bug, plant},
 };
 
+use super::mends::about_to_delete;
 use crate::support::{
-    NEW, OLD, image, member_mut, name, pod_mut, revision,
+    NEW, NEWER, OLD, decide, half_way, image, member_mut, name, pod_mut, revision, want,
     world::{RANDOM_STORIES, World, random_story},
 };
 
@@ -71,7 +72,19 @@ fn the_leader_is_handed_over_first() {
     assert_eq!(world.run(), Decision::Done);
 }
 
+fn a_mend_costs_no_quorum() {
+    let mut view = about_to_delete();
+    member_mut(&mut view, 1).healthy = Fact::Known(false);
+    assert!(!matches!(decide(&want(NEWER), &view), Decision::Act(Step::DeletePod { .. })));
+}
+
+fn another_target_half_way_waits_its_turn() {
+    assert!(!matches!(decide(&want(NEWER), &half_way(3, 0, 1)), Decision::Act(Step::WriteTemplate { .. })));
+}
+
 #[rstest]
+#[case(Bug::MendCostsQuorum, a_mend_costs_no_quorum)]
+#[case(Bug::RetargetHalfWay, another_target_half_way_waits_its_turn)]
 #[case(Bug::LeaderGoesFirst, an_upgrade_moves_leadership_once)]
 #[case(Bug::LostOneWaits, whoever_is_down_goes_first)]
 #[case(Bug::PoisonLeftStanding, a_broken_template_does_not_stand)]

@@ -266,7 +266,7 @@ fn a_broken_one_below_sound_ones_is_reverted_first() {
 }
 
 /// The template of [`NEWER`] was written over a broken `pd-2` of three, and the partition lowered to it.
-fn about_to_delete() -> View {
+pub fn about_to_delete() -> View {
     let mut view = troubled(crash());
     (view.workload.image, view.workload.update_revision) = (image(NEWER), revision(NEWER));
     view.workload.strategy = Strategy::RollingUpdate { partition: 2 };

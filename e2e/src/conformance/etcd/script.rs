@@ -107,6 +107,8 @@ fn one_version(which: Which) -> Vec<Step> {
     // A learner.
     steps.extend([
         post(Who::Leader, "/v3/cluster/member/add", Says::Learner),
+        // What a follower knows by itself may be older; after this read it has caught up.
+        post(Who::One, LIST, LINEAR),
         post(Who::One, LIST, LOCAL),
         transfer(Who::Leader, Who::Learner),
         Step::Start(Who::Learner, which),
@@ -120,6 +122,7 @@ fn one_version(which: Which) -> Vec<Step> {
         post(Who::Leader, "/v3/cluster/member/remove", Says::Id(Who::Learner)),
         Step::Wait(2),
         Step::Kill(Who::Learner),
+        post(Who::One, LIST, LINEAR),
         post(Who::One, LIST, LOCAL),
     ]);
     // Leadership moves, and its old holder dies.
