@@ -1,9 +1,13 @@
 //! `QuorumCluster`: a StatefulSet that already exists, the quorum system in it, and the version it shall run.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass_plan::path::{self, Path};
+use windlass_plan::{
+    approval::Mode,
+    path::{self, Path},
+};
 
 use crate::status::QuorumClusterStatus;
 
@@ -50,6 +54,9 @@ pub struct QuorumClusterSpec {
     /// Limits of one upgrade.
     #[serde(default)]
     pub upgrade: UpgradeLimits,
+    /// What must be so before a member is taken down or hands over, beyond what the quorum needs. status.gates shows where each stands.
+    #[serde(default)]
+    pub gates: Gates,
     /// What is allowed that is refused otherwise.
     #[serde(default)]
     pub policy: Policy,
@@ -241,6 +248,15 @@ pub struct UpgradeLimits {
     #[serde(default = "default_lag")]
     #[schemars(range(min = 0))]
     pub max_lag_entries: i64,
+    /// How long a replaced member must have been ready, healthy and caught up at every look before the next one goes, and before it may
+    /// be handed leadership. One that is not, even for a moment, begins anew. Written like a deadline.
+    #[serde(default = "no_time")]
+    #[schemars(regex(pattern = DURATION))]
+    pub soak: String,
+}
+
+fn no_time() -> String {
+    "0s".to_owned()
 }
 
 fn default_lag() -> i64 {
@@ -249,7 +265,7 @@ fn default_lag() -> i64 {
 
 impl Default for UpgradeLimits {
     fn default() -> Self {
-        Self { deadlines: Deadlines::default(), max_lag_entries: default_lag() }
+        Self { deadlines: Deadlines::default(), max_lag_entries: default_lag(), soak: no_time() }
     }
 }
 
@@ -280,6 +296,115 @@ impl Default for Deadlines {
     }
 }
 
+/// What must be so before a member is taken down or hands over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Gates {
+    /// Members are only taken down, and leadership is only handed over, while one of these is open; without any, at all times. After the
+    /// first member was measured, the next one is only begun if it is expected to be done before its window closes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub windows: Vec<MaintenanceWindow>,
+    /// What a person approves first.
+    #[serde(default)]
+    pub approval: Approval,
+    /// Gates to set aside for a while. What guards the quorum, its leader or Windlass' own writes can't be set aside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["gate"]))]
+    pub overrides: Vec<Override>,
+}
+
+/// A time that recurs. Windows that overlap or touch are one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MaintenanceWindow {
+    /// When it opens: minute, hour, day of the month, month, day of the week, as cron writes them. `0 2 * * sat` is Saturdays at two. A time
+    /// that a change of the clock skips opens at that change; one that comes twice opens the first time.
+    #[schemars(length(max = 100), regex(pattern = r"^\s*([0-9A-Za-z*,/-]+\s+){4}[0-9A-Za-z*,/-]+\s*$"))]
+    pub schedule: String,
+    /// How long it is open, written like a deadline: `4h`.
+    #[schemars(length(max = 32), regex(pattern = DURATION))]
+    #[x_kube(validation = Rule::new("self.matches('[1-9]')").message("a window that lasts no time never opens"))]
+    pub duration: String,
+    /// The time zone of the schedule, by its name in the IANA database, like `Europe/Berlin`.
+    #[serde(default = "utc")]
+    #[schemars(length(max = 64), regex(pattern = r"^[A-Za-z][A-Za-z0-9_+/-]*$"))]
+    pub time_zone: String,
+}
+
+fn utc() -> String {
+    "UTC".to_owned()
+}
+
+/// What a person approves.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Approval {
+    /// Before what it waits for `requests.approve`.
+    #[serde(default)]
+    pub mode: ApprovalMode,
+}
+
+/// Before what a person is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ApprovalMode {
+    /// Before nothing.
+    #[default]
+    None,
+    /// Before anything is written or replaced for a target, a revert included.
+    BeforeUpgrade,
+    /// Before each time that leadership is asked to move. Members that don't lead are replaced unasked.
+    BeforeEachHandOver,
+}
+
+impl From<ApprovalMode> for Mode {
+    fn from(mode: ApprovalMode) -> Self {
+        match mode {
+            ApprovalMode::None => Self::None,
+            ApprovalMode::BeforeUpgrade => Self::BeforeUpgrade,
+            ApprovalMode::BeforeEachHandOver => Self::BeforeEachHandOver,
+        }
+    }
+}
+
+/// One gate that is set aside for a while.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Override {
+    /// Which, by its name in status.gates.
+    pub gate: OverridableGate,
+    /// Until when. Afterwards it counts again.
+    pub until: Time,
+}
+
+/// The gates that can be set aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OverridableGate {
+    /// A maintenance window is open for long enough.
+    MaintenanceWindow,
+    /// A person approved what comes next.
+    Approval,
+    /// Replaced members have been well for long enough.
+    Soak,
+    /// No node under a member is cordoned.
+    NodeDrain,
+    /// Nobody else is at work on the members: the annotation windlass.dev/locked-by is not there.
+    ConcurrentOperation,
+}
+
+impl OverridableGate {
+    /// The gate's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MaintenanceWindow => "MaintenanceWindow",
+            Self::Approval => "Approval",
+            Self::Soak => "Soak",
+            Self::NodeDrain => "NodeDrain",
+            Self::ConcurrentOperation => "ConcurrentOperation",
+        }
+    }
+}
+
 /// What is allowed that is refused otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -300,6 +425,10 @@ pub struct Requests {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub resume: Option<String>,
+    /// Approve what status.approval.asked shows, and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub approve: Option<String>,
 }
 
 /// What happens to the StatefulSet's update strategy when this resource is deleted.

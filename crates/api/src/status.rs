@@ -35,6 +35,14 @@ pub struct QuorumClusterStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pod"]))]
     pub members: Vec<MemberStatus>,
+    /// Where every gate stands before the next step that disturbs a member, in the order in which they are asked; none where there is no
+    /// such step to take.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub gates: Vec<GateStatus>,
+    /// What a person is asked, and what was approved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalStatus>,
     /// The requests that were handled.
     #[serde(skip_serializing_if = "HandledRequests::is_empty")]
     pub requests: HandledRequests,
@@ -125,9 +133,81 @@ pub struct Upgrade {
     /// What is being waited for, and since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<Stage>,
+    /// The member that is being replaced, and since when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacing: Option<PodSince>,
+    /// How long the members took that were replaced so far.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pod"]))]
+    pub durations: Vec<PodDuration>,
+    /// Since when each replaced member was seen well at every look.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pod"]))]
+    pub settled_since: Vec<PodSince>,
     /// The act that was decided last, by name and object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
+}
+
+/// A member and a moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodSince {
+    /// The member's pod.
+    pub pod: String,
+    /// Since when.
+    pub since: MicroTime,
+}
+
+/// A member and how long it took.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodDuration {
+    /// The member's pod.
+    pub pod: String,
+    /// From the permit until it was well again, like `1m 12s`.
+    pub took: String,
+}
+
+/// Where one gate stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GateStatus {
+    /// Which.
+    pub name: String,
+    /// Passed, Holding, Unknown or Overridden. Holding and Unknown let nothing through.
+    pub state: String,
+    /// Why it does not let the next step through, in a word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// And in a sentence, with what to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// What a person is asked, and what was approved.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalStatus {
+    /// What a new value of `spec.requests.approve` would approve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Question>,
+    /// What was approved and still counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub granted: Vec<Question>,
+}
+
+/// Something to approve.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Question {
+    /// Where the upgrade goes.
+    pub target_version: String,
+    /// The image of that version.
+    pub target_image: String,
+    /// The member that leads and would hand over; none where the upgrade itself is asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hand_over: Option<String>,
 }
 
 /// A stage of replacing one member.
@@ -180,6 +260,9 @@ pub struct HandledRequests {
     /// See `spec.requests.resume`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
+    /// See `spec.requests.approve`. A value is handled also where it answered no question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approve: Option<String>,
 }
 
 impl HandledRequests {

@@ -1,22 +1,29 @@
 //! From the custom resource to the planner's types and back. What can't be read becomes a hold with the field's name in it.
 
-use std::{str::FromStr, time::Duration};
+use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use windlass_images::Reference;
 use windlass_plan::{
     Hold, MemberName, Reason, Version, Want,
+    approval::{self, Approvals},
     fence::{self, ElectionId},
+    outcome::{GateState, check_overrides},
     poison::Proof,
-    record::Record,
+    record::{Record, Replacing},
     stage::{self, StageKind},
     want::{self, Target},
+    window::{NotAWindow, Window},
     workload::Revision,
 };
 
 use crate::{
-    quorum_cluster::{Deadlines, Order, QuorumClusterSpec},
-    status::{Election, HandOver, Stage, Upgrade},
+    quorum_cluster::{Deadlines, MaintenanceWindow, Order, Override, QuorumClusterSpec},
+    status::{
+        ApprovalStatus, Election, GateStatus, HandOver, PodDuration, PodSince, Question, QuorumClusterStatus, Stage,
+        Upgrade,
+    },
 };
 
 /// What the spec asks for, given the image that the StatefulSet names today.
@@ -37,6 +44,10 @@ pub fn want(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Want, Hold> 
         deadlines: deadlines(&spec.upgrade.deadlines)?,
         max_lag: u64::try_from(spec.upgrade.max_lag_entries)
             .map_err(|error| invalid("spec.upgrade.maxLagEntries", &error))?,
+        soak: duration("spec.upgrade.soak", &spec.upgrade.soak)?,
+        windows: spec.gates.windows.iter().enumerate().map(window).collect::<Result<_, _>>()?,
+        approval: spec.gates.approval.mode.into(),
+        overrides: overrides(&spec.gates.overrides)?,
     })
 }
 
@@ -72,17 +83,78 @@ fn image_for(version: &str, todays_image: &str) -> Result<Reference, Hold> {
 fn deadlines(written: &Deadlines) -> Result<want::Deadlines, Hold> {
     let Deadlines { step_down, ready, health, sync } = written;
     Ok(want::Deadlines {
-        step_down: duration("stepDown", step_down)?,
-        ready: duration("ready", ready)?,
-        health: duration("health", health)?,
-        sync: duration("sync", sync)?,
+        step_down: duration("spec.upgrade.deadlines.stepDown", step_down)?,
+        ready: duration("spec.upgrade.deadlines.ready", ready)?,
+        health: duration("spec.upgrade.deadlines.health", health)?,
+        sync: duration("spec.upgrade.deadlines.sync", sync)?,
     })
 }
 
 fn duration(field: &str, text: &str) -> Result<Duration, Hold> {
-    let field = format!("spec.upgrade.deadlines.{field}");
-    let signed = text.parse::<jiff::SignedDuration>().map_err(|error| invalid(&field, &error))?;
-    Duration::try_from(signed).map_err(|error| invalid(&field, &error))
+    let signed = text.parse::<jiff::SignedDuration>().map_err(|error| invalid(field, &error))?;
+    Duration::try_from(signed).map_err(|error| invalid(field, &error))
+}
+
+fn window((number, written): (usize, &MaintenanceWindow)) -> Result<Window, Hold> {
+    let MaintenanceWindow { schedule, duration: long, time_zone } = written;
+    let field = |name: &str| format!("spec.gates.windows[{number}].{name}");
+    let long = duration(&field("duration"), long)?;
+    Window::parse(schedule, long, time_zone).map_err(|error| {
+        let name = match &error {
+            NotAWindow::Schedule(_) => "schedule",
+            NotAWindow::Duration(_) => "duration",
+            NotAWindow::Zone(_) => "timeZone",
+        };
+        invalid(&field(name), &error)
+    })
+}
+
+/// The schema knows the names already; here they are held against the gates themselves.
+fn overrides(written: &[Override]) -> Result<BTreeMap<String, Timestamp>, Hold> {
+    check_overrides(written.iter().map(|one| one.gate.name()))
+        .map_err(|hold| invalid("spec.gates.overrides", &hold.message))?;
+    Ok(written.iter().map(|one| (one.gate.name().to_owned(), one.until.0)).collect())
+}
+
+/// Where approvals stand. What can't be read was not approved, and is asked again.
+pub fn approvals(spec: &QuorumClusterSpec, status: &QuorumClusterStatus) -> Approvals {
+    let read = |written: &Question| {
+        let version = Version::from_str(&written.target_version).ok()?;
+        Some(approval::Question {
+            target: Target { version, image: written.target_image.clone() },
+            hand_over: written.hand_over.as_ref().map(MemberName::new),
+        })
+    };
+    let written = status.approval.clone().unwrap_or_default();
+    Approvals {
+        fresh: spec.requests.approve.is_some() && spec.requests.approve != status.requests.approve,
+        asked: written.asked.as_ref().and_then(read),
+        granted: written.granted.iter().filter_map(read).collect(),
+    }
+}
+
+/// Where approvals stand, for the status; none where there is nothing to say.
+pub fn written_approvals(approvals: &Approvals) -> Option<ApprovalStatus> {
+    let write = |question: &approval::Question| Question {
+        target_version: question.target.version.to_string(),
+        target_image: question.target.image.clone(),
+        hand_over: question.hand_over.as_ref().map(ToString::to_string),
+    };
+    let status = ApprovalStatus {
+        asked: approvals.asked.as_ref().map(write),
+        granted: approvals.granted.iter().map(write).collect(),
+    };
+    (status != ApprovalStatus::default()).then_some(status)
+}
+
+/// Where a gate stands, for the status.
+pub fn gate(gate: &GateState) -> GateStatus {
+    GateStatus {
+        name: gate.name.clone().into_owned(),
+        state: gate.state.name().to_owned(),
+        reason: gate.hold.as_ref().map(|hold| hold.reason.name().to_owned()),
+        message: Some(gate.message()).filter(|message| !message.is_empty()),
+    }
 }
 
 fn invalid(field: &str, why: &dyn std::fmt::Display) -> Hold {
@@ -111,6 +183,9 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         hand_over,
         abandoned_pods,
         stage,
+        replacing,
+        durations,
+        settled_since,
         intent: _,
     } = upgrade;
     let version = |field: &str, text: &str| {
@@ -141,6 +216,17 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         hand_over: hand_over.as_ref().map(read_hand_over).transpose()?,
         abandoned: abandoned_pods.iter().map(MemberName::new).collect(),
         stage: stage.as_ref().map(read_stage).transpose()?,
+        replacing: replacing
+            .as_ref()
+            .map(|written| Replacing { pod: MemberName::new(&written.pod), since: written.since.0 }),
+        durations: durations
+            .iter()
+            .map(|written| {
+                let took = duration("status.upgrade.durations.took", &written.took)?;
+                Ok((MemberName::new(&written.pod), took))
+            })
+            .collect::<Result<_, Hold>>()?,
+        settled_since: settled_since.iter().map(|written| (MemberName::new(&written.pod), written.since.0)).collect(),
     })
 }
 
@@ -173,6 +259,9 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         hand_over,
         abandoned,
         stage,
+        replacing,
+        durations,
+        settled_since,
     } = record;
     let number = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
     Upgrade {
@@ -203,8 +292,26 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
             pod: stage.pod.to_string(),
             since: MicroTime(stage.since),
         }),
+        replacing: replacing
+            .as_ref()
+            .map(|replacing| PodSince { pod: replacing.pod.to_string(), since: MicroTime(replacing.since) }),
+        durations: durations
+            .iter()
+            .map(|(pod, took)| PodDuration { pod: pod.to_string(), took: friendly(*took) })
+            .collect(),
+        settled_since: settled_since
+            .iter()
+            .map(|(pod, since)| PodSince { pod: pod.to_string(), since: MicroTime(*since) })
+            .collect(),
         intent,
     }
+}
+
+/// For people, and to be read again: no finer than a millisecond, and rounded up, for it is what the next one is expected to take.
+fn friendly(took: Duration) -> String {
+    let millis = took.as_nanos().div_ceil(1_000_000);
+    let took = jiff::SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX));
+    format!("{took:#}")
 }
 
 /// Who acts, from the status.
@@ -230,11 +337,24 @@ pub fn written_election(election: &fence::Election) -> Election {
 
 #[cfg(test)]
 mod tests {
-    use rstest::rstest;
-    use windlass_plan::{Reason, Record, poison::Proof, want::Target};
+    use std::time::Duration;
 
-    use super::want;
-    use crate::quorum_cluster::QuorumClusterSpec;
+    use rstest::rstest;
+    use windlass_plan::{
+        MemberName, Reason, Record,
+        approval::{Approvals, Mode, Question},
+        outcome::overridable_names,
+        poison::Proof,
+        record::Replacing,
+        want::{Deadlines, Target},
+        window::Window,
+    };
+
+    use super::{upgrade, want, written_approvals};
+    use crate::{
+        quorum_cluster::{OverridableGate, QuorumClusterSpec},
+        status::QuorumClusterStatus,
+    };
 
     fn spec(yaml: &str) -> QuorumClusterSpec {
         let base = "workload: { statefulSet: pd, container: pd }\nsystem: { type: Pd }\n";
@@ -272,6 +392,22 @@ mod tests {
         "pd:v8.1.0",
         "spec.upgrade.deadlines.ready"
     )]
+    #[case::soak("version: 8.5.1\nupgrade: { soak: long }", "pd:v8.1.0", "spec.upgrade.soak")]
+    #[case::schedule(
+        "version: 8.5.1\ngates: { windows: [{ schedule: 0 2 * * sat, duration: 1h }, { schedule: 0 2 30 feb *, duration: 1h }] }",
+        "pd:v8.1.0",
+        "spec.gates.windows[1].schedule: \"0 2 30 feb *\""
+    )]
+    #[case::length(
+        "version: 8.5.1\ngates: { windows: [{ schedule: 0 2 * * sat, duration: 0s }] }",
+        "pd:v8.1.0",
+        "spec.gates.windows[0].duration"
+    )]
+    #[case::zone(
+        "version: 8.5.1\ngates: { windows: [{ schedule: 0 2 * * sat, duration: 1h, timeZone: Mars/Olympus }] }",
+        "pd:v8.1.0",
+        "spec.gates.windows[0].timeZone: \"Mars/Olympus\""
+    )]
     fn what_cannot_be_read_is_named(#[case] yaml: &str, #[case] today: &str, #[case] field: &str) {
         let hold = want(&spec(yaml), today).unwrap_err();
         assert_eq!(hold.reason, Reason::InvalidSpec);
@@ -297,15 +433,57 @@ mod tests {
     fn an_upgrade_is_read_as_it_was_written(#[values(Proof::Pending, Proof::PutBack, Proof::Proven)] proof: Proof) {
         let target = |version: &str| Target { version: version.parse().unwrap(), image: format!("pd:v{version}") };
         let order = windlass_plan::Order::LeaderLast;
-        let mut record = Record::begin(order, target("8.5.0"), target("8.5.1"), 0, 3, jiff::Timestamp::UNIX_EPOCH);
+        let at = |second| jiff::Timestamp::from_second(second).unwrap();
+        let mut record = Record::begin(order, target("8.5.0"), target("8.5.1"), 0, 3, at(100));
         record.proof = proof;
-        assert_eq!(super::record(&super::upgrade(&record, 3, None)).unwrap(), record);
+        record.replacing = Some(Replacing { pod: MemberName::new("pd-1"), since: at(200) });
+        record.durations = [(MemberName::new("pd-2"), Duration::from_millis(72_250))].into();
+        record.settled_since = [(MemberName::new("pd-2"), at(180))].into();
+        let written = upgrade(&record, 3, None);
+        assert_eq!(written.durations[0].took, "1m 12s 250ms");
+        assert_eq!(super::record(&written).unwrap(), record);
     }
 
     #[test]
     fn deadlines_have_the_documented_defaults() {
         let wanted = want(&spec("version: 8.5.1"), "pd:v8.1.0").unwrap();
-        assert_eq!(wanted.deadlines, want::Deadlines::default());
+        assert_eq!(wanted.deadlines, Deadlines::default());
         assert_eq!(wanted.max_lag, 100);
+    }
+
+    #[test]
+    fn gates_are_read_as_they_are_written() {
+        let yaml = "version: 8.5.1\nupgrade: { soak: 10m }\ngates: { windows: [{ schedule: 0 2 * * sat, duration: 4h, \
+                    timeZone: Europe/Berlin }], approval: { mode: BeforeUpgrade }, overrides: [{ gate: NodeDrain, until: \
+                    '2026-05-05T00:00:00Z' }] }";
+        let wanted = want(&spec(yaml), "pd:v8.1.0").unwrap();
+        let window = Window::parse("0 2 * * sat", Duration::from_hours(4), "Europe/Berlin").unwrap();
+        assert_eq!(wanted.windows, [window]);
+        assert_eq!((wanted.soak, wanted.approval), (Duration::from_mins(10), Mode::BeforeUpgrade));
+        assert_eq!(wanted.overrides, [("NodeDrain".to_owned(), "2026-05-05T00:00:00Z".parse().unwrap())].into());
+    }
+
+    #[test]
+    fn every_gate_of_the_schema_can_be_overridden_and_the_other_way_round() {
+        let named = |name: &&str| {
+            serde_json::from_value::<OverridableGate>((*name).into()).is_ok_and(|gate| gate.name() == *name)
+        };
+        let missing: Vec<&str> = overridable_names().filter(|name| !named(name)).collect();
+        assert_eq!(missing, Vec::<&str>::new());
+    }
+
+    #[test]
+    fn approvals_are_read_back_as_they_were_written() {
+        let question = Question {
+            target: Target { version: "8.5.1".parse().unwrap(), image: "pd:v8.5.1".into() },
+            hand_over: Some(MemberName::new("pd-0")),
+        };
+        let approvals = Approvals { fresh: true, asked: Some(question.clone()), granted: vec![question] };
+        let mut status = QuorumClusterStatus { approval: written_approvals(&approvals), ..Default::default() };
+        let asked = spec("version: 8.5.1\nrequests: { approve: yes-please }");
+        assert_eq!(super::approvals(&asked, &status), approvals);
+        status.requests.approve = Some("yes-please".into());
+        assert!(!super::approvals(&asked, &status).fresh, "handled");
+        assert_eq!(written_approvals(&Approvals::default()), None);
     }
 }

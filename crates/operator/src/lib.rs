@@ -18,6 +18,7 @@ pub mod events;
 pub mod execute;
 pub mod facts;
 pub mod finalize;
+pub mod gates;
 pub mod lease;
 pub mod metrics;
 pub mod observe;

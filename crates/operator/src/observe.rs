@@ -1,10 +1,13 @@
 //! Reads: everything that one decision needs, live, in one go. Nothing is decided here, nothing is written.
 
-use std::net::IpAddr;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
-    core::v1::{Pod, Secret},
+    core::v1::{Node, Pod, Secret},
     policy::v1::PodDisruptionBudget,
 };
 use kube::{
@@ -14,7 +17,10 @@ use kube::{
 };
 use tokio::time::Instant;
 use windlass_api::QuorumCluster;
-use windlass_plan::bug::{self, Bug};
+use windlass_plan::{
+    Fact,
+    bug::{self, Bug},
+};
 use windlass_systems::{
     secret::Secret as Token,
     transport::{Peer, Transport},
@@ -23,7 +29,7 @@ use windlass_systems::{
 use crate::{
     Context,
     dial::TlsMaterial,
-    error::Error,
+    error::{Class, Error},
     queue::Key,
     system::{self, Heard, Line, Place, Seen},
 };
@@ -36,6 +42,8 @@ pub struct Observed {
     pub set: Option<StatefulSet>,
     /// Its pods, by ownership.
     pub pods: Vec<Pod>,
+    /// Whether the nodes under the pods are cordoned, while an upgrade is under way.
+    pub nodes: BTreeMap<String, Fact<bool>>,
     /// The PodDisruptionBudgets of the namespace.
     pub budgets: Vec<PodDisruptionBudget>,
     /// The other QuorumClusters of the namespace.
@@ -72,6 +80,7 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
             since,
             set: None,
             pods: vec![],
+            nodes: BTreeMap::new(),
             budgets: vec![],
             siblings,
             seen,
@@ -92,6 +101,8 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
     };
     let mut pods: Vec<Pod> = pods.into_iter().filter(owned).collect();
     pods.sort_by_key(ResourceExt::name_any);
+    let upgrading = resource.status.as_ref().is_some_and(|status| status.upgrade.is_some());
+    let nodes = if upgrading { nodes(context, &pods).await? } else { BTreeMap::new() };
 
     let places = places(&set, &namespace, &pods);
     let peers = peers(resource, &places);
@@ -104,7 +115,26 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
         }
         Err(why) => (Seen::unknown(&why), None, None),
     };
-    Ok(Observed { since, set: Some(set), pods, budgets, siblings, seen, peers, tls, token })
+    Ok(Observed { since, set: Some(set), pods, nodes, budgets, siblings, seen, peers, tls, token })
+}
+
+/// Whether the nodes under these pods are cordoned: one by one, for there may be thousands of others. One that is not there, or may not
+/// be read, is not known.
+async fn nodes(context: &Context, pods: &[Pod]) -> Result<BTreeMap<String, Fact<bool>>, Error> {
+    let api: Api<Node> = Api::all(context.client.clone());
+    let names: BTreeSet<&String> =
+        pods.iter().filter_map(|pod| pod.spec.as_ref()?.node_name.as_ref()).filter(|name| !name.is_empty()).collect();
+    let mut nodes = BTreeMap::new();
+    for name in names {
+        let cordoned = match get(context, &format!("nodes/{name}"), &api, name).await {
+            Ok(Some(node)) => Fact::Known(node.spec.and_then(|spec| spec.unschedulable).unwrap_or(false)),
+            Ok(None) => Fact::Unknown("it does not exist".to_owned()),
+            Err(error) if error.class() == Class::Refused => Fact::Unknown(error.story()),
+            Err(error) => return Err(error),
+        };
+        nodes.insert(name.clone(), cordoned);
+    }
+    Ok(nodes)
 }
 
 /// The selector of the set's pods, as the API takes it.

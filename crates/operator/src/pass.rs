@@ -7,7 +7,7 @@ use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
     Decision, Hold, Plan, Reason, Step, View,
     fence::{self, Claim},
-    handover, permit,
+    gate, handover, permit,
     reason::Stalls,
     rollout,
 };
@@ -151,6 +151,10 @@ async fn finish_hand_over(actor: Actor<'_>, resource: &QuorumCluster, observed: 
     if want.paused || !view.quorum.leader.is(&from.name) {
         return;
     }
+    // It may never have been sent, and its window may be closed by now.
+    if gate::policy_objection(&want, &view, from, actor.context.clock.now()).is_err() {
+        return;
+    }
     let Ok(to) = handover::target(&want, &view, from) else { return };
     let step = Step::HandOver { from: from.name.clone(), to: to.name.clone() };
     let result = execute(actor, resource, observed, container, &step).await;
@@ -198,7 +202,8 @@ async fn carry_on(
         Decision::Wait { on, recheck } => {
             context.metrics.hold(on.reason);
             tell_if_new(actor, resource, on, false).await;
-            Ok(Next::After(*recheck))
+            // A window may open next week; the members are looked at all the same.
+            Ok(Next::After((*recheck).min(context.settings.idle_recheck)))
         }
         Decision::Halt { on } => {
             context.metrics.hold(on.reason);

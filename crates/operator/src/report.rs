@@ -28,6 +28,8 @@ pub fn held(
         Decision::Wait { on: hold.clone(), recheck: std::time::Duration::ZERO }
     };
     let mut status = before.clone();
+    // Nobody asked them.
+    status.gates.clear();
     conclude(&mut status, resource, &decision, None, now);
     status
 }
@@ -60,6 +62,12 @@ pub fn planned(
     if let Some(version) = common_version(view) {
         status.current_version = Some(version);
     }
+    // One that was not taken in yet waits for a spec that can be read.
+    if view.approvals.fresh && !plan.approvals.fresh {
+        status.requests.approve.clone_from(&resource.spec.requests.approve);
+    }
+    status.approval = translate::written_approvals(&plan.approvals);
+    status.gates = plan.gates.iter().map(translate::gate).collect();
     status.members = members(view, plan, resource.spec.upgrade.max_lag_entries);
     conclude(&mut status, resource, &plan.decision, plan.record.as_ref(), now);
     status

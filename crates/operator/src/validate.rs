@@ -13,6 +13,7 @@ use windlass_plan::{
 };
 
 use crate::{
+    gates,
     observe::Observed,
     trouble::{diagnose, stopped},
 };
@@ -79,7 +80,9 @@ fn view(
     let pods = pods(&workload, &observed.pods);
     let evictions = evictions(set, &observed.budgets);
     let quorum = quorum(resource, observed);
-    Ok(View { workload, pods, quorum, evictions, record, resumed })
+    let approvals = translate::approvals(&resource.spec, &status);
+    let external = gates::external(resource, observed, set, record.is_some());
+    Ok(View { workload, pods, quorum, evictions, record, resumed, approvals, external })
 }
 
 /// What the members say, and for those who say nothing, what Kubernetes says of their processes.

@@ -54,6 +54,20 @@ pub enum Bug {
     MendCostsQuorum,
     /// What the StatefulSet's controller has not seen yet is taken for seen.
     ControllerNotAwaited,
+    /// Leadership is handed over whether or not a maintenance window is open.
+    WindowIgnored,
+    /// A member is begun in a window that closes before it can be done.
+    WindowEndIgnored,
+    /// An override is accepted for any gate, also for those that guard the quorum.
+    AnyGateOverridden,
+    /// An override counts after its time is up.
+    OverrideOutlivesItself,
+    /// What was approved for one target counts for every other.
+    ApprovalOfAnother,
+    /// A replaced member that was down for a moment keeps its soak.
+    SoakGoesOn,
+    /// A gate that can't tell lets everything through.
+    UnknownGatePasses,
     /// In the order LeaderLast the leader goes first: leadership moves to a member whose own turn is still to come.
     LeaderGoesFirst,
     /// In the order LeaderLast a member that is down already waits its turn, and everybody waits for it.

@@ -2,7 +2,11 @@
 
 use std::{fmt, time::Duration};
 
-use crate::{quorum::MemberName, reason::Reason, record::Record, workload::Strategy};
+use jiff::Timestamp;
+
+use crate::{
+    approval::Approvals, outcome::GateState, quorum::MemberName, reason::Reason, record::Record, workload::Strategy,
+};
 
 /// Why nothing is done, for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,12 +15,20 @@ pub struct Hold {
     pub reason: Reason,
     /// What exactly is waited for: names, values seen, values needed.
     pub message: String,
+    /// When it ends by itself, where that is known: the moment to look again.
+    pub until: Option<Timestamp>,
 }
 
 impl Hold {
     /// A hold for this reason.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into() }
+        Self { reason, message: message.into(), until: None }
+    }
+
+    /// The same, and it ends by itself at that moment.
+    #[must_use]
+    pub fn until(self, until: Option<Timestamp>) -> Self {
+        Self { until, ..self }
     }
 }
 
@@ -159,6 +171,18 @@ pub enum Decision {
     Done,
 }
 
+impl Decision {
+    /// The same, looked at again at the very moment when its hold ends, where that is known.
+    pub(crate) fn punctual(self, now: Timestamp) -> Self {
+        match self {
+            Self::Wait { on: on @ Hold { until: Some(until), .. }, .. } if until > now => {
+                Self::Wait { recheck: until.duration_since(now).unsigned_abs(), on }
+            }
+            Self::Wait { .. } | Self::Act(_) | Self::Halt { .. } | Self::Done => self,
+        }
+    }
+}
+
 /// A decision, and what to record before it is carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -166,4 +190,8 @@ pub struct Plan {
     pub decision: Decision,
     /// The upgrade that is under way after this decision; none at rest.
     pub record: Option<Record>,
+    /// What every gate says of the next disruptive step, in their order; empty where there is none to take.
+    pub gates: Vec<GateState>,
+    /// What was approved, and what is asked now.
+    pub approvals: Approvals,
 }

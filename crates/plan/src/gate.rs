@@ -1,17 +1,29 @@
 //! What must hold before a member is taken down: named gates, asked in order, the first objection counts.
+//!
+//! First what the quorum needs, then what people asked for: where both object, the quorum's word says more. A person may set the second
+//! kind aside, never the first (H43).
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
+
 use crate::{
+    approval,
     bug::{self, Bug},
     decision::Hold,
     fact::Fact,
-    handover,
+    handover, mend,
+    order::{self, Order},
+    outcome::{self, CONCURRENT_OPERATION, GateState, Outcome},
+    pace,
     quorum::{MemberName, can_spare_one},
     reason::Reason,
+    record::Record,
+    retarget::passable,
     stage::StageKind,
     version::Version,
     want::Want,
+    window,
     workload::{Evictions, Pod, View},
 };
 
@@ -22,38 +34,145 @@ pub struct Ask<'a> {
     pub want: &'a Want,
     /// What was seen.
     pub view: &'a View,
+    /// The upgrade that is under way; none before it begins.
+    pub record: Option<&'a Record>,
     /// What replaced members must run.
     pub version: &'a Version,
     /// Who would be taken down.
     pub victim: &'a Pod,
+    /// When.
+    pub now: Timestamp,
 }
 
-/// A gate's answer.
+/// A condition's answer.
 pub type Verdict = Result<(), Hold>;
+
+/// How a gate is asked.
+#[derive(Clone, Copy)]
+pub enum Check {
+    /// By what was seen.
+    Own(fn(&Ask<'_>) -> Outcome),
+    /// It was evaluated elsewhere: the one of this name, or with the name `*` all that have no place of their own in the list.
+    External,
+}
 
 /// A named condition.
 pub struct Gate {
     /// How people call it.
     pub name: &'static str,
     /// What it demands.
-    pub check: fn(&Ask<'_>) -> Verdict,
+    pub check: Check,
+    /// A person may set it aside.
+    pub overridable: bool,
 }
 
-/// Everything that must be true before a member is taken down, the most telling first.
+impl Gate {
+    /// What guards the quorum, its leader or our own writes.
+    pub(crate) const fn firm(name: &'static str, check: fn(&Ask<'_>) -> Outcome) -> Self {
+        Self { name, check: Check::Own(check), overridable: false }
+    }
+
+    /// What a person asked for, and may set aside.
+    pub(crate) const fn policy(name: &'static str, check: fn(&Ask<'_>) -> Outcome) -> Self {
+        Self { name, check: Check::Own(check), overridable: true }
+    }
+
+    /// What was evaluated elsewhere.
+    pub(crate) const fn external(name: &'static str) -> Self {
+        Self { name, check: Check::External, overridable: false }
+    }
+}
+
+/// Everything that must be true before a member is taken down or hands over: all gates that there are, in their order.
 pub const BEFORE_RESTART: &[Gate] = &[
-    Gate { name: "NotPaused", check: not_paused },
-    Gate { name: "PodsPresent", check: |ask| pods_present(ask.view) },
-    Gate { name: "MembersKnown", check: |ask| members_known(ask.view) },
-    Gate { name: "LeaderKnown", check: |ask| leader_known(ask.view) },
-    Gate { name: "SpareMember", check: |ask| spare_member(ask.want, ask.view) },
-    Gate { name: "EveryoneSettled", check: everyone_settled },
-    Gate { name: "QuorumSurvives", check: quorum_survives },
-    Gate { name: "LeadershipStays", check: leadership_stays },
+    Gate::firm("NotPaused", |ask| not_paused(ask).into()),
+    Gate::firm("VersionPath", version_path),
+    Gate::firm("PodsPresent", |ask| pods_present(ask.view).into()),
+    Gate::firm("MembersKnown", |ask| members_known(ask.view).into()),
+    Gate::firm("LeaderKnown", |ask| leader_known(ask.view).into()),
+    Gate::firm("SpareMember", |ask| spare_member(ask.want, ask.view).into()),
+    Gate::firm("EveryoneSettled", |ask| everyone_settled(ask).into()),
+    Gate::firm("QuorumSurvives", |ask| quorum_survives(ask).into()),
+    Gate::firm("LeadershipStays", |ask| leadership_stays(ask).into()),
+    LOCK,
+    APPROVAL,
+    WINDOW,
+    SOAK,
+    Gate::external("*"),
 ];
+
+const LOCK: Gate = Gate::external(CONCURRENT_OPERATION);
+const APPROVAL: Gate = Gate::policy(approval::NAME, approval::approved);
+const WINDOW: Gate = Gate::policy("MaintenanceWindow", window::open);
+const SOAK: Gate = Gate::policy("Soak", pace::soaked);
+
+/// The ones among them that people asked for.
+const POLICIES: &[Gate] = &[LOCK, APPROVAL, WINDOW, SOAK, Gate::external("*")];
+
+/// What must be true before anything is written for a new target that holds everybody.
+const BEFORE_UPGRADE: &[Gate] = &[LOCK, APPROVAL];
 
 /// The first objection to taking `ask.victim` down.
 pub fn first_objection(gates: &[Gate], ask: &Ask<'_>) -> Verdict {
-    gates.iter().try_for_each(|gate| (gate.check)(ask))
+    let objection = outcome::evaluate(gates, ask).find(|gate| gate.state.blocks());
+    objection.and_then(|gate| gate.hold).map_or(Ok(()), Err)
+}
+
+/// What people asked for speaks against disturbing this member now, whatever the quorum says.
+pub fn policy_objection(want: &Want, view: &View, victim: &Pod, now: Timestamp) -> Verdict {
+    let record = view.record.as_ref();
+    let version = record.map_or(&want.target.version, |record| &record.target.version);
+    first_objection(POLICIES, &Ask { want, view, record, version, victim, now })
+}
+
+/// The first objection to beginning an upgrade at all.
+pub(crate) fn may_begin(want: &Want, view: &View, order: Order, now: Timestamp) -> Verdict {
+    let Some(victim) = view.pods.last() else { return Ok(()) };
+    let ask = Ask { want, view, record: None, version: &want.target.version, victim, now };
+    let gates = match order {
+        Order::ReverseOrdinal => BEFORE_UPGRADE,
+        // Whoever is lost comes back from the new template, so writing it is the first step for all of them.
+        Order::LeaderLast => POLICIES,
+    };
+    first_objection(gates, &ask)
+}
+
+/// Where every gate stands before the next step that disturbs a member; empty where there is no such step to take.
+pub(crate) fn states(want: &Want, view: &View, record: Option<&Record>, now: Timestamp) -> Vec<GateState> {
+    let victim = match record {
+        Some(record) => order::next(want, view, record),
+        None if view.workload.image == want.target.image => None,
+        None => view.pods.last(),
+    };
+    let Some(victim) = victim else { return Vec::new() };
+    let lost = record.is_some_and(|record| mend::is_lost(want, view, record, victim));
+    let gates = if lost { mend::BEFORE_MEND } else { BEFORE_RESTART };
+    // Before it begins everybody runs what they shall run.
+    let runs = || view.quorum.member(&victim.name).and_then(|member| member.version.known());
+    let version = record.map(|record| &record.target.version).or_else(runs).unwrap_or(&want.target.version);
+    outcome::evaluate(gates, &Ask { want, view, record, version, victim, now }).collect()
+}
+
+/// There is a way from what runs to the target (H15, H20). It is asked when an upgrade begins; one that is under way has been asked.
+fn version_path(ask: &Ask<'_>) -> Outcome {
+    if ask.record.is_some() {
+        return Outcome::Pass;
+    }
+    let Some(members) = ask.view.quorum.members.known() else { return members_known(ask.view).into() };
+    for (name, member) in members {
+        match &member.version {
+            Fact::Known(runs) => {
+                if let Err(hold) = passable(ask.want, ask.view, &ask.want.target, runs) {
+                    return Outcome::Hold(hold);
+                }
+            }
+            Fact::Unknown(why) => {
+                let message = format!("{name}'s version is not known: {why}");
+                return Outcome::Unknown(Hold::new(Reason::MembersUnknown, message));
+            }
+        }
+    }
+    Outcome::Pass
 }
 
 pub(crate) fn not_paused(ask: &Ask<'_>) -> Verdict {

@@ -11,6 +11,10 @@
 //!                  ├─ rest      is anything wanted, and can it begin
 //!                  ├─ order     whose turn it is, and how a pod is let go
 //!                  ├─ gate      what must hold before a member is taken down
+//!                  │   ├─ outcome   what a gate says, and who set it aside
+//!                  │   ├─ window    when members may be taken down
+//!                  │   ├─ approval  what a person approved
+//!                  │   └─ pace      how long members take, and how long they have been well
 //!                  ├─ permit    a lowered partition that Kubernetes has not used yet
 //!                  ├─ retarget  somebody changes their mind half way
 //!                  ├─ path      which versions lead to which
@@ -21,6 +25,7 @@
 //! ```
 #![deny(missing_docs, clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
+pub mod approval;
 pub mod bug;
 pub mod decision;
 pub mod fact;
@@ -29,6 +34,8 @@ pub mod gate;
 pub mod handover;
 pub mod mend;
 pub mod order;
+pub mod outcome;
+pub mod pace;
 pub mod path;
 pub mod permit;
 pub mod poison;
@@ -42,6 +49,7 @@ pub mod stage;
 pub mod trouble;
 pub mod version;
 pub mod want;
+pub mod window;
 pub mod workload;
 
 pub use decision::{Decision, Hold, Plan, Step};

@@ -20,6 +20,7 @@ use crate::{
     fact::Fact,
     gate::{self, Ask, Gate, Verdict},
     order::Order,
+    outcome::CONCURRENT_OPERATION,
     quorum::can_spare_one,
     reason::Reason,
     record::Record,
@@ -31,10 +32,12 @@ use crate::{
 
 /// What must be true before a broken member is replaced: much less than for a sound one, for it is counted as lost already.
 pub const BEFORE_MEND: &[Gate] = &[
-    Gate { name: "NotPaused", check: gate::not_paused },
-    Gate { name: "PodsPresent", check: |ask| gate::pods_present(ask.view) },
-    Gate { name: "NotLeading", check: not_leading },
-    Gate { name: "CostsNothing", check: costs_nothing },
+    Gate::firm("NotPaused", |ask| gate::not_paused(ask).into()),
+    Gate::firm("PodsPresent", |ask| gate::pods_present(ask.view).into()),
+    Gate::firm("NotLeading", |ask| not_leading(ask).into()),
+    Gate::firm("CostsNothing", |ask| costs_nothing(ask).into()),
+    // The others are about the time for taking a member down; this one is down, and waiting makes nothing better.
+    Gate::external(CONCURRENT_OPERATION),
 ];
 
 /// A quorum that can spare no member is down while its broken one is, and can't be asked; a person accepted that (H14).

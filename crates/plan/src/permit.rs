@@ -21,7 +21,7 @@ use crate::{
 /// What to do about the permit that stands; none if none of ours does.
 pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
     let (pod, partition) = standing(view, record)?;
-    match objection(want, view, record, pod, partition) {
+    match objection(want, view, record, pod, partition, now) {
         Err(because) if !bug::active(Bug::PermitLeftStanding) => Some(take_back(record, pod, partition, because)),
         // Kubernetes leaves a permit for a pod that is not ready unused (kubernetes#67250).
         Ok(()) if mend::deletable(want, view, record) == Some(pod) => Some(mend::delete(record, pod)),
@@ -43,7 +43,8 @@ pub fn stand_down(view: &View, because: &Hold) -> Option<Plan> {
         Some(take_back(record, pod, partition, because.clone()))
     });
     let decision = permit.unwrap_or_else(|| release_if_idle(halt(because.clone()), view));
-    matches!(decision, Decision::Act(_)).then_some(Plan { decision, record })
+    let approvals = view.approvals.clone();
+    matches!(decision, Decision::Act(_)).then_some(Plan { decision, record, gates: Vec::new(), approvals })
 }
 
 /// The pod that our partition permits Kubernetes to replace. A partition that somebody else set is reported as a changed strategy,
@@ -54,8 +55,8 @@ fn standing<'a>(view: &'a View, record: &Record) -> Option<(&'a Pod, u32)> {
 }
 
 /// What speaks against the permit now.
-fn objection(want: &Want, view: &View, record: &Record, pod: &Pod, partition: u32) -> Result<(), Hold> {
-    gate::first_objection(gates(want, view, record, pod), &ask(want, view, record, pod))?;
+fn objection(want: &Want, view: &View, record: &Record, pod: &Pod, partition: u32, now: Timestamp) -> Result<(), Hold> {
+    gate::first_objection(gates(want, view, record, pod), &ask(want, view, record, pod, now))?;
     let ignored = bug::active(Bug::LeaderNotChecked) || bug::active(Bug::HandOverNotVerified);
     if view.quorum.leader.is(&pod.name) && !alone(view) && !ignored {
         return Err(Hold::new(Reason::LeaderUnknown, format!("{} leads now", pod.name)));
@@ -90,7 +91,7 @@ fn take_back(record: &mut Record, pod: &Pod, partition: u32, because: Hold) -> D
 pub(crate) fn release_if_idle(decision: Decision, view: &View) -> Decision {
     let resting = match &decision {
         Decision::Halt { .. } | Decision::Done => true,
-        Decision::Wait { on, .. } => on.reason == Reason::Paused,
+        Decision::Wait { on, .. } => on.reason.is_idle(),
         Decision::Act(_) => false,
     };
     let up = view.pods.iter().all(Pod::is_up) && gate::pods_present(view).is_ok();

@@ -67,6 +67,16 @@ pub enum Reason {
     BudgetTooLoose,
     /// A member's leader-priority would undo the hand-over (H19).
     LeaderPriority,
+    /// No maintenance window is open, or the one that is closes too soon.
+    WindowClosed,
+    /// A person has not approved yet what comes next.
+    AwaitingApproval,
+    /// A replaced member has not been well for long enough yet.
+    Soaking,
+    /// A node under a member takes no pods: it is being emptied, or is about to be.
+    NodeDraining,
+    /// Somebody else is at work on the same members and said so.
+    Locked,
     /// Leadership was asked to move and has not been seen elsewhere yet.
     AwaitingHandOver,
     /// No healthy member can take over leadership (C5).
@@ -146,6 +156,19 @@ impl Reason {
             Self::VersionMismatch => "make spec.version say what the image contains, or ask for the old version again",
             Self::BudgetTooLoose => "make the budget leave a majority: set its maxUnavailable to 1",
             Self::LeaderPriority => "set the member's leader-priority no higher than the others'",
+            Self::WindowClosed => {
+                "wait for the next window, change spec.gates.windows, or override MaintenanceWindow in spec.gates.overrides"
+            }
+            Self::AwaitingApproval => {
+                "set spec.requests.approve to a new value to approve what status.approval.asked shows"
+            }
+            Self::Soaking => "wait; spec.upgrade.soak says for how long, and spec.gates.overrides can set Soak aside",
+            Self::NodeDraining => {
+                "uncordon the node, or wait until its pods have moved; it goes on by itself, or override NodeDrain in spec.gates.overrides"
+            }
+            Self::Locked => {
+                "remove the annotation windlass.dev/locked-by when the other operation is over; it goes on by itself then"
+            }
             Self::AwaitingHandOver => "wait; the hand-over is tried again after its deadline",
             Self::NoHandOverTarget => "repair another member so that it can lead",
             Self::DeadlineExceeded => {
@@ -167,6 +190,24 @@ impl Reason {
                 | Self::StaleView
                 | Self::TakingOver
         )
+    }
+
+    /// True where nothing is on its way and people or the calendar are waited for, perhaps for days: drains go on meanwhile.
+    pub fn is_idle(self) -> bool {
+        matches!(
+            self,
+            Self::Paused
+                | Self::WindowClosed
+                | Self::AwaitingApproval
+                | Self::Soaking
+                | Self::NodeDraining
+                | Self::Locked
+        )
+    }
+
+    /// True where something is not known, rather than known to be wrong.
+    pub fn is_ignorance(self) -> bool {
+        matches!(self, Self::MembersUnknown | Self::LeaderUnknown | Self::StaleView)
     }
 
     /// True where nothing gets better by itself: the resource is Stalled until a person does something.
@@ -213,6 +254,11 @@ impl Reason {
             | Self::QuorumAtRisk
             | Self::PodNotReady
             | Self::MemberBehind
+            | Self::WindowClosed
+            | Self::AwaitingApproval
+            | Self::Soaking
+            | Self::NodeDraining
+            | Self::Locked
             | Self::AwaitingHandOver
             | Self::NoHandOverTarget
             | Self::AwaitingReplacement

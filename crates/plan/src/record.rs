@@ -1,6 +1,9 @@
 //! What must outlive a restart of the operator: kept in the custom resource's status, written before every act.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 
@@ -50,6 +53,21 @@ pub struct Record {
     pub abandoned: BTreeSet<MemberName>,
     /// What is being waited for, and since when.
     pub stage: Option<Stage>,
+    /// The member that is being replaced, from the permit until it is well again.
+    pub replacing: Option<Replacing>,
+    /// How long that took for the members that were replaced so far.
+    pub durations: BTreeMap<MemberName, Duration>,
+    /// Since when each replaced member was seen well at every look.
+    pub settled_since: BTreeMap<MemberName, Timestamp>,
+}
+
+/// A member that is being replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacing {
+    /// Which.
+    pub pod: MemberName,
+    /// Since when Kubernetes may replace it.
+    pub since: Timestamp,
 }
 
 impl Record {
@@ -71,6 +89,9 @@ impl Record {
             proof: Proof::Pending,
             abandoned: BTreeSet::new(),
             stage: None,
+            replacing: None,
+            durations: BTreeMap::new(),
+            settled_since: BTreeMap::new(),
         }
     }
 

@@ -14,13 +14,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::{
+    approval,
     bug::{self, Bug},
     decision::{Decision, Hold, Plan, Step},
     gate::{self, Ask, BEFORE_RESTART, Gate},
     handover,
     mend::{self, BEFORE_MEND},
     order::{self, Order},
-    permit, poison,
+    pace, permit, poison,
     reason::{Reason, Stalls},
     record::Record,
     rest::at_rest,
@@ -39,12 +40,19 @@ const HAND_OVER_PATIENCE: u32 = 3;
 
 /// What to do now about one workload.
 pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
+    let view = &*approval::take_in(want, view);
     let mut record = view.record.clone();
     if let Some(record) = &mut record {
         note_progress(record, view);
+        pace::note(want, view, record, now);
     }
-    let decision = decide(want, view, &mut record, now);
-    Plan { decision: permit::release_if_idle(decision, view), record }
+    let decision = permit::release_if_idle(decide(want, view, &mut record, now), view).punctual(now);
+    if let Some(record) = &mut record {
+        pace::begun(&decision, record, now);
+    }
+    let gates = gate::states(want, view, record.as_ref(), now);
+    let approvals = approval::outlook(want, view, record.as_ref(), &gates);
+    Plan { decision, record, gates, approvals }
 }
 
 /// Brings the record up to what the cluster shows.
@@ -226,7 +234,12 @@ pub(crate) fn roll(want: &Want, view: &View, record: &mut Record, partition: u32
     let Some(victim) = order::next(want, view, record) else {
         return conclude(want, view, record, partition);
     };
-    if let Err(hold) = gate::first_objection(gates(want, view, record, victim), &ask(want, view, record, victim)) {
+    if let Err(hold) = gate::first_objection(gates(want, view, record, victim), &ask(want, view, record, victim, now)) {
+        if hold.reason.is_idle() {
+            // Everybody is well, perhaps for days: no clock runs meanwhile.
+            record.stage = None;
+            return wait_or_halt(hold);
+        }
         // Kubernetes does not replace a pod that is not ready (kubernetes#67250): that may take a person.
         if !victim.is_up() && record.enter(StageKind::Replace, &victim.name, now).is_overdue(&want.deadlines, now) {
             return overdue_halt(record, &hold);
@@ -368,8 +381,8 @@ pub(crate) fn alone(view: &View) -> bool {
     view.quorum.size() == 1
 }
 
-pub(crate) fn ask<'a>(want: &'a Want, view: &'a View, record: &'a Record, victim: &'a Pod) -> Ask<'a> {
-    Ask { want, view, version: &record.target.version, victim }
+pub(crate) fn ask<'a>(want: &'a Want, view: &'a View, record: &'a Record, victim: &'a Pod, now: Timestamp) -> Ask<'a> {
+    Ask { want, view, record: Some(record), version: &record.target.version, victim, now }
 }
 
 /// What must hold before this one is taken down: less for one that is lost already.

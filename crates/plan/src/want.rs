@@ -1,8 +1,10 @@
 //! What is wanted, after validation.
 
-use std::{fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
-use crate::{order::Order, path::Path, version::Version};
+use jiff::Timestamp;
+
+use crate::{approval::Mode, order::Order, path::Path, version::Version, window::Window};
 
 /// A version and the image that brings it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,4 +67,12 @@ pub struct Want {
     pub deadlines: Deadlines,
     /// How many log entries a replaced member may be behind the leader and count as caught up.
     pub max_lag: u64,
+    /// How long a replaced member must have been well before the next one goes, and before it may lead.
+    pub soak: Duration,
+    /// When members may be taken down; none for at any time.
+    pub windows: Vec<Window>,
+    /// What a person must approve first.
+    pub approval: Mode,
+    /// Gates that a person set aside, and until when (H43). [`crate::outcome::overridable`] says which ones can be.
+    pub overrides: BTreeMap<String, Timestamp>,
 }

@@ -5,7 +5,9 @@ use std::fmt;
 use jiff::Timestamp;
 
 use crate::{
+    approval::Approvals,
     bug::{self, Bug},
+    outcome::ExternalGate,
     quorum::{MemberName, Quorum},
     record::Record,
     trouble::Trouble,
@@ -122,6 +124,10 @@ pub struct View {
     pub record: Option<Record>,
     /// A person asked to finish a rollout that was half done when it was adopted (H40).
     pub resumed: bool,
+    /// What was approved, and what was asked.
+    pub approvals: Approvals,
+    /// Gates that were evaluated where the facts are, in their order.
+    pub external: Vec<ExternalGate>,
 }
 
 impl View {

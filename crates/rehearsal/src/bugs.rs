@@ -19,16 +19,24 @@ pub fn all() -> Vec<Bug> {
     Bug::iter().filter(|bug| !IN_PLAN.contains(bug)).collect()
 }
 
-/// What shows only when a pod is lost in the very moment, or a member is down for good: the planner's own stories catch these
-/// (`crates/plan/tests/decisions/bugs.rs`).
+/// What shows only when a pod is lost in the very moment, or a member is down for good, and what is wrong with a gate that people set, for
+/// nothing in the cluster tells a window or an answer from another: the planner's own stories and walks catch these
+/// (`crates/plan/tests/decisions/bugs.rs` and `gate_bugs.rs`).
 const IN_PLAN: &[Bug] = &[
+    Bug::AnyGateOverridden,
+    Bug::ApprovalOfAnother,
     Bug::LostOneWaits,
     Bug::MendCostsQuorum,
+    Bug::OverrideOutlivesItself,
     Bug::PoisonLeftStanding,
     Bug::ProofForgotten,
     Bug::RetargetHalfWay,
+    Bug::SoakGoesOn,
     Bug::SwitchHeldBack,
     Bug::SwitchNotConcluded,
+    Bug::UnknownGatePasses,
+    Bug::WindowEndIgnored,
+    Bug::WindowIgnored,
 ];
 
 /// Hunts one bug with at most so many seeds: where it is likelier to show first.

@@ -50,6 +50,7 @@ pub fn scenario(seed: u64) -> Scenario {
     for _ in 0..walk.rng.below(9) {
         walk.step();
     }
+    walk.gates(Rng::new(seed).fork("gates"));
     walk.mend();
     let mut objects = setting.objects(members, setting.versions[from], setting.versions[to]);
     if walk.rng.one_in(4) {
@@ -248,6 +249,47 @@ impl Walk {
         }
     }
 
+    /// In a third of the seeds gates close, and open again at the end at the latest. Their chances are their own, so that the other
+    /// seeds walk as if there were none.
+    fn gates(&mut self, mut rng: Rng) {
+        if !rng.one_in(3) {
+            return;
+        }
+        let lock = |by: Value| json!({"metadata": {"annotations": {"windlass.dev/locked-by": by}}});
+        for number in 0..=rng.below(3) {
+            let target = if rng.one_in(2) { self.setting.subject() } else { self.setting.workload() };
+            let patch = |patch| Action::Patch { target: target.clone(), patch };
+            let (close, open) = match rng.below(7) {
+                0 => (patch(lock(json!("a restore"))), patch(lock(json!(null)))),
+                // Every other minute.
+                1 | 2 => (window(&self.setting, "*/2 * * * *"), self.setting.spec(json!({"gates": {"windows": []}}))),
+                3 => (window(&self.setting, "0 0 29 2 *"), self.setting.spec(json!({"gates": {"windows": []}}))),
+                4 => (
+                    self.setting.spec(json!({"upgrade": {"soak": format!("{}s", rng.below(40))}})),
+                    self.setting.spec(json!({"upgrade": {"soak": "0s"}})),
+                ),
+                5 => (
+                    self.setting.spec(json!({"gates": {"approval": {"mode": "BeforeUpgrade"}}})),
+                    self.setting.spec(json!({"requests": {"approve": format!("approved-{number}")}})),
+                ),
+                _ => (
+                    self.setting.spec(json!({"gates": {"approval": {"mode": "BeforeEachHandOver"}}})),
+                    self.setting.spec(json!({"requests": {"approve": format!("approved-{number}")}})),
+                ),
+            };
+            let place = usize::try_from(rng.below(self.timeline.len() as u64 + 1)).unwrap_or(0);
+            let soon = rng.between(Duration::from_millis(10), Duration::from_secs(20));
+            self.timeline.insert(place, after(soon, close));
+            let later = rng.between(Duration::from_secs(1), Duration::from_mins(3));
+            if rng.one_in(2) {
+                self.timeline.insert(place + 1, after(later, open));
+            } else {
+                self.mends.push(open);
+            }
+        }
+        self.mends.push(self.setting.spec(json!({"gates": {"approval": {"mode": "None"}}})));
+    }
+
     fn operator_trouble(&mut self) -> Action {
         let number = usize::try_from(self.rng.below(u64::from(self.operators))).unwrap_or(0);
         if self.rng.one_in(2) {
@@ -298,6 +340,11 @@ impl Walk {
             }
         }
     }
+}
+
+/// Members may be taken down for a minute at these times.
+fn window(setting: &Setting, schedule: &str) -> Action {
+    setting.spec(json!({"gates": {"windows": [{"schedule": schedule, "duration": "1m"}]}}))
 }
 
 /// What became of one seed.

@@ -178,7 +178,10 @@ async fn what_is_not_said_is_filled_in() {
         "version": TO,
         // The order is left to what the set itself is.
         "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {}},
-        "upgrade": {"deadlines": {"stepDown": "30s", "ready": "5m", "health": "2m", "sync": "2m"}, "maxLagEntries": 100},
+        "upgrade": {
+            "deadlines": {"stepDown": "30s", "ready": "5m", "health": "2m", "sync": "2m"}, "maxLagEntries": 100, "soak": "0s"
+        },
+        "gates": {"approval": {"mode": "None"}},
         "policy": {"allowDowngrade": false, "acceptDowntime": false},
         "requests": {},
         "deletionPolicy": "Restore",
@@ -191,8 +194,8 @@ async fn what_is_not_said_is_filled_in() {
 async fn parts_of_blocks_are_filled_in_too() {
     let spec = json!({"upgrade": {"deadlines": {"ready": "1h30m"}}, "policy": {"acceptDowntime": true}});
     let (_, made) = create(&api(), spec).await;
-    let limits =
-        json!({"deadlines": {"stepDown": "30s", "ready": "1h30m", "health": "2m", "sync": "2m"}, "maxLagEntries": 100});
+    let deadlines = json!({"stepDown": "30s", "ready": "1h30m", "health": "2m", "sync": "2m"});
+    let limits = json!({"deadlines": deadlines, "maxLagEntries": 100, "soak": "0s"});
     assert_eq!(made["spec"]["upgrade"], limits);
     assert_eq!(made["spec"]["policy"], json!({"allowDowngrade": false, "acceptDowntime": true}));
 }
@@ -213,4 +216,34 @@ async fn a_status_of_ones_own_is_not_taken() {
     resource["status"] = json!({"observedGeneration": 7, "currentVersion": "9.9.9"});
     let (_, made) = send(&api(), Method::POST, COLLECTION, &resource).await;
     assert_eq!((&made["status"]["observedGeneration"], &made["status"]["currentVersion"]), (&json!(-1), &Value::Null));
+}
+
+#[tokio::test(start_paused = true)]
+async fn gates_that_make_no_sense_are_refused() {
+    let window = |window: Value| json!({"gates": {"windows": [window]}});
+    for wrong in ["0 2 * *", "0 2 * * * *", "@daily", "0 2 ? * *", ""] {
+        let answer = create(&api(), window(json!({"schedule": wrong, "duration": "1h"}))).await;
+        is_refused(&answer, "spec.gates.windows[0].schedule");
+    }
+    for wrong in ["", "1d", "-1h", "0s", "0h0m"] {
+        let answer = create(&api(), window(json!({"schedule": "0 2 * * *", "duration": wrong}))).await;
+        is_refused(&answer, "spec.gates.windows[0].duration");
+    }
+    let zone = window(json!({"schedule": "0 2 * * *", "duration": "1h", "timeZone": "../../etc"}));
+    is_refused(&create(&api(), zone).await, "spec.gates.windows[0].timeZone");
+    let mode = json!({"gates": {"approval": {"mode": "Sometimes"}}});
+    is_refused(&create(&api(), mode).await, "spec.gates.approval.mode");
+    is_refused(&create(&api(), json!({"upgrade": {"soak": "a day"}})).await, "spec.upgrade.soak");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_guards_the_quorum_cannot_be_overridden() {
+    for gate in ["QuorumSurvives", "LeaderKnown", "NotPaused", "VersionPath", "*", "soak"] {
+        let overrides = json!({"gates": {"overrides": [{"gate": gate, "until": "2030-01-01T00:00:00Z"}]}});
+        is_refused(&create(&api(), overrides).await, "spec.gates.overrides[0].gate");
+    }
+    let endless = json!({"gates": {"overrides": [{"gate": "Soak"}]}});
+    is_refused(&create(&api(), endless).await, "spec.gates.overrides[0].until");
+    let right = json!({"gates": {"overrides": [{"gate": "Soak", "until": "2030-01-01T00:00:00Z"}]}});
+    assert_eq!(create(&api(), right).await.0, 201);
 }

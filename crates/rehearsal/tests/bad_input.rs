@@ -47,6 +47,21 @@ fn a_deadline_that_looks_like_a_duration_and_is_none() {
 }
 
 #[test]
+fn a_window_on_a_day_that_no_year_has() {
+    let objects = spec_with(|spec| spec["gates"] = json!({"windows": [{"schedule": "0 2 30 2 *", "duration": "1h"}]}));
+    let spoken = wrong_until(objects, pd::spec(json!({"gates": {"windows": []}})));
+    spoken.is_stalled("InvalidSpec", &["spec.gates.windows[0].schedule", "there is no such date"]);
+}
+
+#[test]
+fn a_window_in_a_time_zone_that_nobody_knows() {
+    let window = json!({"schedule": "0 2 * * *", "duration": "1h", "timeZone": "Europe/Bielefeld"});
+    let objects = spec_with(|spec| spec["gates"] = json!({"windows": [window]}));
+    let spoken = wrong_until(objects, pd::spec(json!({"gates": {"windows": []}})));
+    spoken.is_stalled("InvalidSpec", &["spec.gates.windows[0].timeZone", "Europe/Bielefeld"]);
+}
+
+#[test]
 fn a_stateful_set_whose_own_image_cannot_be_parsed() {
     let objects = with(three(), "StatefulSet", |set| {
         set["spec"]["template"]["spec"]["containers"][0]["image"] = json!("PingCAP/PD:v8.5.0");

@@ -9,6 +9,7 @@
 //! - a pod that we delete although it is ready, unless that is how the set is upgraded (OnDelete); and there, a sound one while another
 //!   is down because of us (C2, H21);
 //! - a member that went to an older version without anybody having asked for that;
+//! - a sound member let go while somebody else has locked the workload, or while a node under a member is cordoned;
 //! - a quorum lost to an eviction while we had a member down (H12);
 //! - a write of an operator after another one had settled its take-over (H1).
 //!
@@ -21,7 +22,10 @@ use std::{collections::BTreeMap, time::Duration};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::journal::{Change, Entry, Event, QuorumTruth, Verb};
+use crate::{
+    closed::Closed,
+    journal::{Change, Entry, Event, QuorumTruth, Verb},
+};
 
 /// How old the truth may be that a write rests on: the operator's own limit, and the longest delay of a request under way.
 pub const EVIDENCE: Duration = Duration::from_secs(15);
@@ -64,6 +68,7 @@ pub fn judge(journal: &[Entry], is_ours: impl Fn(&str) -> bool) -> Verdict {
         pods: BTreeMap::new(),
         away: Vec::new(),
         owner: None,
+        closed: Closed::default(),
     };
     for entry in journal {
         judge.see(entry);
@@ -82,6 +87,7 @@ struct Judge<'a> {
     away: Vec<(Timestamp, String)>,
     /// Who holds the custom resources, once its take-over has settled.
     owner: Option<(String, bool)>,
+    closed: Closed,
 }
 
 #[derive(Default)]
@@ -130,6 +136,7 @@ impl Judge<'_> {
     fn write(&mut self, at: Timestamp, change: &Change) {
         let name = (change.namespace.clone(), change.name.clone());
         let ours = (self.is_ours)(&change.user);
+        self.closed.see(at, change);
         if ours && !matches!(change.resource.as_str(), "events" | "events.events.k8s.io" | "leases.coordination.k8s.io")
         {
             self.verdict.writes += 1;
@@ -212,11 +219,21 @@ impl Judge<'_> {
             if let Some(other) = down.iter().find(|other| *other != pod) {
                 self.violation(at, &format!("{pod} let go while {other} is still down because of us"));
             }
-            let wrong = self.wrong_throughout(name, pod, at);
+            let wrong = self.wrong_throughout(name, pod, at).or_else(|| self.closed_throughout(name, pod, at));
             if let Some(wrong) = wrong {
                 self.violation(at, &format!("{pod} let go although {wrong}"));
             }
         }
+    }
+
+    /// What people closed before a sound member was let go. One that is broken may be mended all the same.
+    fn closed_throughout(&self, name: &Name, pod: &str, at: Timestamp) -> Option<String> {
+        let of_set = |(key, _): &(&Name, &Pod)| key.0 == name.0 && key.1.starts_with(&format!("{}-", name.1));
+        let nodes =
+            self.pods.iter().filter(of_set).filter_map(|(_, pod)| pod.object.pointer("/spec/nodeName")?.as_str());
+        let conditions = self.pods.get(&(name.0.clone(), pod.to_owned()))?.object.pointer("/status/conditions")?;
+        let ready = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
+        conditions.as_array()?.iter().any(ready).then(|| self.closed.against(name, nodes, at)).flatten()
     }
 
     /// Pods that the controller may replace under this spec: at or above the partition, and not of the template's image.

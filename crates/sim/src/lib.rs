@@ -13,6 +13,7 @@
 pub mod api;
 pub mod apps;
 pub mod clock;
+mod closed;
 pub mod faults;
 pub mod harness;
 pub mod invariants;

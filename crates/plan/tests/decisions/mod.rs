@@ -1,9 +1,13 @@
 //! One file per concern.
 
+mod approvals;
 #[cfg(feature = "seeded-bugs")]
 mod bugs;
 mod deadlines;
 mod detours;
+#[cfg(feature = "seeded-bugs")]
+mod gate_bugs;
+mod gate_walks;
 mod gates;
 mod holds;
 mod leader_last;
@@ -15,5 +19,7 @@ mod permits;
 mod poison;
 mod properties;
 mod reasons;
+mod soaks;
 mod stories;
 mod walks;
+mod windows;

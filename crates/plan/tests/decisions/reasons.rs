@@ -13,7 +13,7 @@ const NAMES: &str = "Paused InvalidSpec WorkloadNotFound ContainerNotFound NoRep
     UnsupportedStrategy StrategyChanged TemplateChanged TemplatePutBack HalfUpgraded DowngradeNotAllowed UnsupportedPath NoSpareMember ControllerBehind \
     MembersDoNotMatch MembersUnknown LeaderUnknown MemberUnhealthy QuorumAtRisk PodNotReady Unschedulable \
     ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch BudgetTooLoose \
-    LeaderPriority AwaitingHandOver NoHandOverTarget AwaitingReplacement AwaitingConclusion DeadlineExceeded StaleView \
+    LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining Locked AwaitingHandOver NoHandOverTarget AwaitingReplacement AwaitingConclusion DeadlineExceeded StaleView \
     TakingOver";
 
 #[test]

@@ -52,6 +52,7 @@ fn any_want() -> impl Strategy<Value = Want> {
             accept_downtime: down,
             deadlines,
             max_lag,
+            ..want(NEW)
         },
     )
 }
@@ -161,7 +162,7 @@ fn any_view() -> impl Strategy<Value = View> {
                 members.into_iter().map(|(index, member)| (named(index), member)).collect()
             });
             let quorum = Quorum::new(members, known_as(leader, named));
-            View { workload, pods, quorum, evictions, record, resumed }
+            View { workload, pods, quorum, evictions, record, resumed, ..rest(1, 0) }
         })
 }
 

@@ -1,18 +1,22 @@
 //! Builders of what is wanted and what was seen: a quorum named `pd` that goes from 8.5.0 to 8.5.1 unless told otherwise.
 
 pub mod arbitrary;
+pub mod gatekeeper;
 pub mod world;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use windlass_plan::{
     Decision, Fact, Hold, Member, MemberName, Order, Plan, Pod, Quorum, Reason, Record, Step, Version, View, Want,
-    Workload, path,
+    Workload,
+    approval::{Approvals, Mode, Question},
+    path,
     poison::Proof,
     rollout,
     stage::{Stage, StageKind},
     want::{Deadlines, Target},
+    window::Window,
     workload::{Evictions, Revision, Strategy},
 };
 
@@ -72,7 +76,21 @@ pub fn want(to: &str) -> Want {
             sync: Duration::from_secs(90),
         },
         max_lag: 100,
+        soak: Duration::ZERO,
+        windows: vec![],
+        approval: Mode::None,
+        overrides: BTreeMap::new(),
     }
+}
+
+/// A window of so many minutes.
+pub fn window(schedule: &str, minutes: u64, zone: &str) -> Window {
+    Window::parse(schedule, Duration::from_mins(minutes), zone).unwrap()
+}
+
+/// What a person is asked on the way to a version.
+pub fn question(to: &str, hand_over: Option<u32>) -> Question {
+    Question { target: target(to), hand_over: hand_over.map(name) }
 }
 
 pub fn pod(index: u32, made_from: &str) -> Pod {
@@ -112,6 +130,8 @@ pub fn rest(members: u32, leader: u32) -> View {
         evictions: Evictions::Open,
         record: None,
         resumed: false,
+        approvals: Approvals::default(),
+        external: vec![],
     }
 }
 

@@ -8,7 +8,10 @@ use windlass_plan::{
     workload::{Evictions, Revision, Strategy},
 };
 
-use super::{POSITION, at, member_mut, name, partition, pod, pod_mut, rest, rest_on_delete, revision, version, want};
+use super::{
+    POSITION, at, gatekeeper::Gatekeeper, member_mut, name, partition, pod, pod_mut, rest, rest_on_delete, revision,
+    version, want,
+};
 
 /// More passes than any way needs.
 const PATIENCE: usize = 600;
@@ -25,6 +28,8 @@ pub struct World {
     pub frozen: bool,
     /// Versions whose processes never start.
     pub broken: BTreeSet<&'static str>,
+    /// Who judges by the gates, where a test has one.
+    pub keeper: Option<Gatekeeper>,
     /// Processes of such versions that run go on.
     pub only_unready_are_broken: bool,
     /// What pods were made from, oldest first.
@@ -51,6 +56,7 @@ impl World {
             deleted: vec![],
             frozen: false,
             broken: BTreeSet::new(),
+            keeper: None,
             only_unready_are_broken: false,
             made: vec![],
         }
@@ -61,6 +67,13 @@ impl World {
         let plan = rollout::plan(&self.want, &self.view, self.now);
         assert_eq!(rollout::plan(&self.want, &self.view, self.now), plan, "the same view gives the same plan");
         self.view.record = plan.record;
+        self.view.approvals = plan.approvals;
+        if let Some(keeper) = &mut self.keeper {
+            keeper.look(&self.view, self.now);
+            if let Decision::Act(step) = &plan.decision {
+                keeper.object(step, &self.want, &self.view, self.now);
+            }
+        }
         match &plan.decision {
             Decision::Act(step) => {
                 self.object(step);

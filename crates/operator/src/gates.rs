@@ -1,0 +1,64 @@
+//! Gates whose facts are in Kubernetes: evaluated here, judged with all the others in `plan`. Pure.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use kube::ResourceExt;
+use windlass_api::QuorumCluster;
+use windlass_plan::{
+    Fact, Hold, Reason,
+    outcome::{CONCURRENT_OPERATION, ExternalGate, NODE_DRAIN, Outcome},
+};
+
+use crate::observe::Observed;
+
+/// Whoever is at work on the members writes here what they do; on the StatefulSet or on the QuorumCluster.
+pub const LOCKED_BY: &str = "windlass.dev/locked-by";
+
+/// What these gates say. Nodes are not looked at before an upgrade is under way.
+pub fn external(
+    resource: &QuorumCluster,
+    observed: &Observed,
+    set: &StatefulSet,
+    under_way: bool,
+) -> Vec<ExternalGate> {
+    let gate = |name: &str, outcome: Outcome| ExternalGate { name: name.to_owned(), outcome };
+    let mut gates = vec![gate(CONCURRENT_OPERATION, unlocked(resource, set))];
+    if under_way {
+        gates.push(gate(NODE_DRAIN, nodes_stay(observed)));
+    }
+    gates
+}
+
+/// Nobody else says that they are at work.
+fn unlocked(resource: &QuorumCluster, set: &StatefulSet) -> Outcome {
+    let on_set = set.annotations().get(LOCKED_BY).map(|by| (format!("StatefulSet {}", set.name_any()), by));
+    let on_resource =
+        resource.annotations().get(LOCKED_BY).map(|by| (format!("QuorumCluster {}", resource.name_any()), by));
+    let Some((what, by)) = on_set.or(on_resource) else { return Outcome::Pass };
+    let by = if by.trim().is_empty() { "somebody who gives no name" } else { by.trim() };
+    Outcome::Hold(Hold::new(Reason::Locked, format!("{what} is locked by {by}")))
+}
+
+/// No node under a member is cordoned. Whoever cordons one is about to empty it, and a member that moves is one that is down.
+fn nodes_stay(observed: &Observed) -> Outcome {
+    let mut unknown = None;
+    for pod in &observed.pods {
+        let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()).filter(|node| !node.is_empty())
+        else {
+            continue;
+        };
+        match observed.nodes.get(node) {
+            Some(Fact::Known(false)) => {}
+            Some(Fact::Known(true)) => {
+                let message = format!("node {node} under {} is cordoned", pod.name_any());
+                return Outcome::Hold(Hold::new(Reason::NodeDraining, message));
+            }
+            Some(Fact::Unknown(why)) => {
+                unknown.get_or_insert(format!("node {node} under {} is not known: {why}", pod.name_any()));
+            }
+            None => {
+                unknown.get_or_insert(format!("node {node} under {} was not looked at", pod.name_any()));
+            }
+        }
+    }
+    unknown.map_or(Outcome::Pass, |message| Outcome::Unknown(Hold::new(Reason::NodeDraining, message)))
+}

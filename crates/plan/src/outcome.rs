@@ -1,0 +1,169 @@
+//! What a gate says, and whether a person set it aside.
+//!
+//! An override names one gate and ends at a time (H43). It turns a hold or something unknown into [`State::Overridden`], which is
+//! reported like every other state. What guards the quorum, its leader or our own writes can't be overridden at all.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+
+use crate::{
+    bug::{self, Bug},
+    decision::Hold,
+    gate::{Ask, BEFORE_RESTART, Check, Gate, Verdict},
+    mend::BEFORE_MEND,
+    reason::Reason,
+};
+
+/// A node under a member is being emptied.
+pub const NODE_DRAIN: &str = "NodeDrain";
+/// Somebody else is at work on the same members.
+pub const CONCURRENT_OPERATION: &str = "ConcurrentOperation";
+
+/// What the operator evaluates outside of this crate, and may be overridden.
+const EXTERNAL: [&str; 2] = [CONCURRENT_OPERATION, NODE_DRAIN];
+
+/// A gate's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Go on.
+    Pass,
+    /// Not now.
+    Hold(Hold),
+    /// It can't be told, which blocks as well.
+    Unknown(Hold),
+}
+
+impl From<Verdict> for Outcome {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Ok(()) => Self::Pass,
+            Err(hold) if hold.reason.is_ignorance() => Self::Unknown(hold),
+            Err(hold) => Self::Hold(hold),
+        }
+    }
+}
+
+/// A gate that was evaluated where its facts are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExternalGate {
+    /// How people call it, also in an override.
+    pub name: String,
+    /// What it says.
+    pub outcome: Outcome,
+}
+
+/// Where a gate stands, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumIter, strum::IntoStaticStr)]
+pub enum State {
+    /// It lets the next step through.
+    Passed,
+    /// It does not.
+    Holding,
+    /// It can't tell, and so does not.
+    Unknown,
+    /// It would not, and a person set it aside.
+    Overridden,
+}
+
+impl State {
+    /// The word in the status.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Whether nothing may go on.
+    pub fn blocks(self) -> bool {
+        match self {
+            Self::Holding | Self::Unknown => true,
+            Self::Passed | Self::Overridden => false,
+        }
+    }
+}
+
+/// Where one gate stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateState {
+    /// Which.
+    pub name: Cow<'static, str>,
+    /// Where it stands.
+    pub state: State,
+    /// What speaks against going on; none if nothing does.
+    pub hold: Option<Hold>,
+    /// Until when it is set aside.
+    pub overridden_until: Option<Timestamp>,
+}
+
+impl GateState {
+    /// For a person; empty where all is well.
+    pub fn message(&self) -> String {
+        match (&self.hold, self.overridden_until) {
+            (None, _) => String::new(),
+            (Some(hold), None) => hold.to_string(),
+            (Some(hold), Some(until)) => format!("overridden until {until}: {}", hold.message),
+        }
+    }
+}
+
+/// Where all these gates stand, in their order, evaluated one by one.
+pub fn evaluate<'a>(gates: &'a [Gate], ask: &'a Ask<'a>) -> impl Iterator<Item = GateState> + 'a {
+    gates.iter().flat_map(move |gate| {
+        let said: Vec<(Cow<'static, str>, Outcome)> = match gate.check {
+            Check::Own(check) => vec![(Cow::Borrowed(gate.name), check(ask))],
+            Check::External => {
+                let meant = |external: &&ExternalGate| gate.name == "*" || external.name == gate.name;
+                // One that has an entry of its own is not told twice.
+                let own = |external: &&ExternalGate| {
+                    gate.name != "*" || !gates.iter().any(|other| other.name == external.name)
+                };
+                let said = |external: &ExternalGate| (Cow::Owned(external.name.clone()), external.outcome.clone());
+                ask.view.external.iter().filter(meant).filter(own).map(said).collect()
+            }
+        };
+        said.into_iter().map(|(name, outcome)| judge(name, outcome, ask, matches!(gate.check, Check::External)))
+    })
+}
+
+fn judge(name: Cow<'static, str>, outcome: Outcome, ask: &Ask<'_>, external: bool) -> GateState {
+    let (state, hold) = match outcome {
+        Outcome::Pass => return GateState { name, state: State::Passed, hold: None, overridden_until: None },
+        Outcome::Unknown(_) if bug::active(Bug::UnknownGatePasses) => {
+            return GateState { name, state: State::Passed, hold: None, overridden_until: None };
+        }
+        Outcome::Hold(hold) => (State::Holding, hold),
+        Outcome::Unknown(hold) => (State::Unknown, hold),
+    };
+    let may = external || overridable(&name);
+    let until = ask.want.overrides.get(name.as_ref()).filter(|until| {
+        let stands = ask.now < **until || bug::active(Bug::OverrideOutlivesItself);
+        stands && (may || bug::active(Bug::AnyGateOverridden))
+    });
+    match until {
+        Some(until) => GateState { name, state: State::Overridden, hold: Some(hold), overridden_until: Some(*until) },
+        None => GateState { name, state, hold: Some(hold), overridden_until: None },
+    }
+}
+
+/// The gates that can be overridden, in their order.
+pub fn overridable_names() -> impl Iterator<Item = &'static str> {
+    let own = BEFORE_RESTART.iter().filter(|gate| gate.overridable).map(|gate| gate.name);
+    own.chain(EXTERNAL)
+}
+
+/// Whether this gate may be overridden: not what guards the quorum, its leader or our writes.
+pub fn overridable(name: &str) -> bool {
+    overridable_names().any(|known| known == name)
+}
+
+/// Refuses overrides of gates that can't be overridden, or don't exist (X5).
+pub fn check_overrides<'a>(names: impl IntoIterator<Item = &'a str>) -> Verdict {
+    let Some(name) = names.into_iter().find(|name| !overridable(name)) else { return Ok(()) };
+    if bug::active(Bug::AnyGateOverridden) {
+        return Ok(());
+    }
+    let exists = BEFORE_RESTART.iter().chain(BEFORE_MEND).any(|gate| gate.name == name);
+    let trouble = if exists { "can't be overridden" } else { "does not exist" };
+    let names: Vec<&str> = overridable_names().collect();
+    let message = format!("gate {name} {trouble}; the ones that can be overridden are {}", names.join(", "));
+    Err(Hold::new(Reason::InvalidSpec, message))
+}

@@ -1,0 +1,81 @@
+//! What people closed, and since when: locks on a workload, cordoned nodes. Kept from what truly happened, for the invariants.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::{
+    invariants::EVIDENCE,
+    journal::{Change, Verb},
+};
+
+/// Where somebody at work on a quorum says so.
+const LOCK: &str = "/metadata/annotations/windlass.dev~1locked-by";
+
+/// Namespace and name of a StatefulSet.
+type Name = (String, String);
+
+/// What is closed.
+#[derive(Default)]
+pub(crate) struct Closed {
+    /// Locks, by what carries them and by the StatefulSet that they are about.
+    locks: BTreeMap<(String, Name), Timestamp>,
+    nodes: BTreeMap<String, Timestamp>,
+    /// Gates that people set aside.
+    aside: BTreeMap<Name, BTreeSet<String>>,
+}
+
+impl Closed {
+    /// Takes a write in.
+    pub(crate) fn see(&mut self, at: Timestamp, change: &Change) {
+        let after = change.after.as_deref().filter(|_| change.verb != Verb::Delete);
+        let text = |path: &str| after.and_then(|after| after.pointer(path)).and_then(Value::as_str).unwrap_or_default();
+        match change.resource.as_str() {
+            "nodes" => {
+                let cordoned = after.and_then(|after| after.pointer("/spec/unschedulable")) == Some(&Value::Bool(true));
+                note(&mut self.nodes, change.name.clone(), cordoned, at);
+            }
+            "statefulsets.apps" | "quorumclusters.windlass.dev" => {
+                let own = change.resource == "statefulsets.apps";
+                let set = if own { change.name.as_str() } else { text("/spec/workload/statefulSet") };
+                let set = (change.namespace.clone(), set.to_owned());
+                let locked = after.is_some_and(|after| after.pointer(LOCK).is_some());
+                note(&mut self.locks, (format!("{}/{}", change.resource, change.name), set.clone()), locked, at);
+                if !own {
+                    let overrides = after.and_then(|after| after.pointer("/spec/gates/overrides"));
+                    let gates = overrides.and_then(Value::as_array).into_iter().flatten();
+                    let gates = gates.filter_map(|one| one["gate"].as_str()).map(str::to_owned).collect();
+                    self.aside.insert(set, gates);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What speaks against letting a pod of this set go, and has for as long as evidence may be old.
+    pub(crate) fn against<'a>(
+        &self,
+        set: &Name,
+        mut nodes: impl Iterator<Item = &'a str>,
+        at: Timestamp,
+    ) -> Option<String> {
+        let aside = |gate: &str| self.aside.get(set).is_some_and(|gates| gates.contains(gate));
+        let long = |since: &Timestamp| *since + EVIDENCE < at;
+        let lock = self.locks.iter().find(|((_, about), since)| about == set && long(since));
+        if let Some(((what, _), _)) = lock.filter(|_| !aside("ConcurrentOperation")) {
+            return Some(format!("{what} is locked"));
+        }
+        let cordoned = nodes.find(|node| self.nodes.get(*node).is_some_and(long));
+        cordoned.filter(|_| !aside("NodeDrain")).map(|node| format!("node {node} under a member is cordoned"))
+    }
+}
+
+/// Since when something is so.
+fn note<K: Ord>(all: &mut BTreeMap<K, Timestamp>, key: K, is_so: bool, at: Timestamp) {
+    if is_so {
+        all.entry(key).or_insert(at);
+    } else {
+        all.remove(&key);
+    }
+}
