@@ -34,15 +34,24 @@ use crate::status::QuorumClusterStatus;
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.system.type == oldSelf.system.type").message("system.type can't change: delete this QuorumCluster and create another").field_path(".system.type"))]
+#[x_kube(validation = Rule::new("self.trigger == 'Template' || has(self.version)").message("trigger Version needs a version").field_path(".version"))]
+#[x_kube(validation = Rule::new("self.trigger == 'Version' || !has(self.image)").message("with trigger Template the StatefulSet's template says which image").field_path(".image"))]
+#[x_kube(validation = Rule::new("self.trigger == 'Version' || self.onDeadline == 'Hold'").message("with trigger Template only who writes the template can revert it").field_path(".onDeadline"))]
+#[x_kube(validation = Rule::new("self.trigger == 'Version' || !has(self.updateStrategy.rollingUpdate.order) || self.updateStrategy.rollingUpdate.order == 'LeaderLast'").message("with trigger Template the order is LeaderLast").field_path(".updateStrategy.rollingUpdate.order"))]
 pub struct QuorumClusterSpec {
     /// The StatefulSet that holds the members.
     #[x_kube(validation = Rule::new("self == oldSelf").message("workload can't change: delete this QuorumCluster and create another"))]
     pub workload: WorkloadRef,
     /// What runs in it and how to talk to it.
     pub system: System,
-    /// The version that every member shall run, as the system itself reports it. A leading `v` makes no difference.
+    /// What makes an upgrade begin.
+    #[serde(default)]
+    pub trigger: Trigger,
+    /// The version that every member shall run, as the system itself reports it. A leading `v` makes no difference. With trigger Template
+    /// it only says what the image contains, where the image's tag does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$"))]
-    pub version: String,
+    pub version: Option<String>,
     /// The image that brings this version. Without it, today's image with the version as its tag; where today's tag begins
     /// with `v`, so does the new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,6 +69,9 @@ pub struct QuorumClusterSpec {
     /// What is allowed that is refused otherwise.
     #[serde(default)]
     pub policy: Policy,
+    /// What is done when a stage takes longer than its deadline.
+    #[serde(default)]
+    pub on_deadline: OnDeadline,
     /// Things that a person asks for once: a new value asks anew.
     #[serde(default)]
     pub requests: Requests,
@@ -69,6 +81,46 @@ pub struct QuorumClusterSpec {
     /// Begin nothing new, and take back what Kubernetes has not begun yet.
     #[serde(default)]
     pub paused: bool,
+}
+
+/// What makes an upgrade begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Trigger {
+    /// Another `version` or `image` here. Windlass writes the StatefulSet's template.
+    #[default]
+    Version,
+    /// Another template in the StatefulSet, written by Helm or Git. Windlass only replaces the pods, and never writes the template. The
+    /// StatefulSet's update strategy must be OnDelete there, also while nothing changes.
+    Template,
+}
+
+impl From<Trigger> for windlass_plan::want::Trigger {
+    fn from(trigger: Trigger) -> Self {
+        match trigger {
+            Trigger::Version => Self::Version,
+            Trigger::Template => Self::Template,
+        }
+    }
+}
+
+/// What is done when a stage takes longer than its deadline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OnDeadline {
+    /// Everything stays as it is, and a person is called.
+    #[default]
+    Hold,
+    /// Everybody goes back to where the upgrade came from, unless a member of the new version has led, and a person is called. The same
+    /// target is not tried again until `requests.retry` says so.
+    Revert,
+}
+
+impl From<OnDeadline> for windlass_plan::want::OnDeadline {
+    fn from(written: OnDeadline) -> Self {
+        match written {
+            OnDeadline::Hold => Self::Hold,
+            OnDeadline::Revert => Self::Revert,
+        }
+    }
 }
 
 /// Where the members live.
@@ -429,6 +481,19 @@ pub struct Requests {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub approve: Option<String>,
+    /// Stop where it is: no further member is begun, until `retry`, `rollback` or another target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub abort: Option<String>,
+    /// Go back to where the upgrade that is under way came from, as if that had been asked for, and stay there until `retry` or another
+    /// target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub rollback: Option<String>,
+    /// Try again what was stopped, went back or took too long: every clock starts anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub retry: Option<String>,
 }
 
 /// What happens to the StatefulSet's update strategy when this resource is deleted.

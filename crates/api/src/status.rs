@@ -43,6 +43,9 @@ pub struct QuorumClusterStatus {
     /// What a person is asked, and what was approved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalStatus>,
+    /// The target that nobody tries to reach any more, until another one is asked for or `spec.requests.retry` has a new value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<GivenUp>,
     /// The requests that were handled.
     #[serde(skip_serializing_if = "HandledRequests::is_empty")]
     pub requests: HandledRequests,
@@ -253,6 +256,18 @@ pub struct MemberStatus {
     pub lag: Option<String>,
 }
 
+/// A target that was given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GivenUp {
+    /// Its version.
+    pub version: String,
+    /// Its image.
+    pub image: String,
+    /// Stopped: everybody stays as they are. Back: everybody goes back to where the upgrade came from.
+    pub way: String,
+}
+
 /// The values of `spec.requests` that were handled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -263,6 +278,15 @@ pub struct HandledRequests {
     /// See `spec.requests.approve`. A value is handled also where it answered no question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve: Option<String>,
+    /// See `spec.requests.abort`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abort: Option<String>,
+    /// See `spec.requests.rollback`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollback: Option<String>,
+    /// See `spec.requests.retry`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<String>,
 }
 
 impl HandledRequests {

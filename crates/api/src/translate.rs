@@ -12,6 +12,7 @@ use windlass_plan::{
     outcome::{GateState, check_overrides},
     poison::Proof,
     record::{Record, Replacing},
+    request::{self, Requests},
     stage::{self, StageKind},
     want::{self, Target},
     window::{NotAWindow, Window},
@@ -19,22 +20,22 @@ use windlass_plan::{
 };
 
 use crate::{
-    quorum_cluster::{Deadlines, MaintenanceWindow, Order, Override, QuorumClusterSpec},
+    quorum_cluster::{Deadlines, MaintenanceWindow, Order, Override, QuorumClusterSpec, Trigger},
     status::{
-        ApprovalStatus, Election, GateStatus, HandOver, PodDuration, PodSince, Question, QuorumClusterStatus, Stage,
-        Upgrade,
+        ApprovalStatus, Election, GateStatus, GivenUp, HandOver, PodDuration, PodSince, Question, QuorumClusterStatus,
+        Stage, Upgrade,
     },
 };
 
 /// What the spec asks for, given the image that the StatefulSet names today.
 pub fn want(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Want, Hold> {
-    let version = Version::from_str(&spec.version).map_err(|error| invalid("spec.version", &error))?;
-    let image = match &spec.image {
-        Some(image) => image.parse::<Reference>().map_err(|error| invalid("spec.image", &error))?,
-        None => image_for(&spec.version, todays_image)?,
-    };
     Ok(Want {
-        target: Target { version, image: image.to_string() },
+        target: match spec.trigger {
+            Trigger::Version => target(spec, todays_image)?,
+            Trigger::Template => templates_target(spec, todays_image)?,
+        },
+        trigger: spec.trigger.into(),
+        on_deadline: spec.on_deadline.into(),
         path: spec.system.type_.path(),
         order: spec.update_strategy.rolling_update.order.map(order),
         names_target: spec.system.type_.names_target(),
@@ -49,6 +50,58 @@ pub fn want(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Want, Hold> 
         approval: spec.gates.approval.mode.into(),
         overrides: overrides(&spec.gates.overrides)?,
     })
+}
+
+/// What the custom resource asks for.
+fn target(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Target, Hold> {
+    let Some(version) = &spec.version else { return Err(invalid("spec.version", &"trigger Version needs one")) };
+    let image = match &spec.image {
+        Some(image) => image.parse::<Reference>().map_err(|error| invalid("spec.image", &error))?,
+        None => image_for(version, todays_image)?,
+    };
+    let version = Version::from_str(version).map_err(|error| invalid("spec.version", &error))?;
+    Ok(Target { version, image: image.to_string() })
+}
+
+/// What the StatefulSet's own template asks for: its tag says which version that is, or the custom resource does.
+fn templates_target(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Target, Hold> {
+    let image = todays_image.parse::<Reference>().map_err(|error| invalid("the StatefulSet's image", &error))?;
+    // A tag can't hold build metadata's plus sign; registries write an underscore for it.
+    let tagged = image.tag().and_then(|tag| Version::from_str(&tag.replace('_', "+")).ok());
+    let version = match (tagged, &spec.version) {
+        (Some(version), _) => version,
+        (None, Some(written)) => Version::from_str(written).map_err(|error| invalid("spec.version", &error))?,
+        (None, None) => {
+            let message = format!("the tag of {todays_image} is no version, so it has to be said here");
+            return Err(invalid("spec.version", &message));
+        }
+    };
+    Ok(Target { version, image: todays_image.to_owned() })
+}
+
+/// The requests that were not answered yet.
+pub fn requests(spec: &QuorumClusterSpec, status: &QuorumClusterStatus) -> Requests {
+    let (asked, handled) = (&spec.requests, &status.requests);
+    let fresh = |asked: &Option<String>, handled: &Option<String>| asked.is_some() && asked != handled;
+    Requests {
+        retry: fresh(&asked.retry, &handled.retry),
+        abort: fresh(&asked.abort, &handled.abort),
+        rollback: fresh(&asked.rollback, &handled.rollback),
+    }
+}
+
+/// What was given up. What can't be read is: nothing is begun again by a status that is not understood.
+pub fn given_up(written: &GivenUp) -> Result<request::GivenUp, Hold> {
+    let unreadable = |field: &str| Hold::new(Reason::InvalidSpec, format!("status.givenUp.{field} can't be read"));
+    let version = Version::from_str(&written.version).map_err(|_| unreadable("version"))?;
+    let way = written.way.parse().map_err(|_| unreadable("way"))?;
+    Ok(request::GivenUp { target: Target { version, image: written.image.clone() }, way })
+}
+
+/// What was given up, for the status.
+pub fn written_given_up(given_up: &request::GivenUp) -> GivenUp {
+    let way: &'static str = given_up.way.into();
+    GivenUp { version: given_up.target.version.to_string(), image: given_up.target.image.clone(), way: way.to_owned() }
 }
 
 /// Who goes first.

@@ -277,9 +277,9 @@ async fn tell_if_new(actor: Actor<'_>, resource: &QuorumCluster, hold: &Hold, st
 }
 
 async fn tell_done(actor: Actor<'_>, resource: &QuorumCluster, plan: &Plan) {
-    let finished = plan.record.is_none() && resource.status.as_ref().is_some_and(|status| status.upgrade.is_some());
-    if finished {
-        let note = format!("all members run {}", resource.spec.version);
+    let upgrade = resource.status.as_ref().and_then(|status| status.upgrade.as_ref());
+    if let Some(upgrade) = upgrade.filter(|_| plan.record.is_none()) {
+        let note = format!("all members run {}", upgrade.target_version);
         tell(actor, resource, Telling { warning: false, reason: "UpgradeCompleted", action: "Finish", note }).await;
     }
 }

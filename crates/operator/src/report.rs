@@ -66,6 +66,13 @@ pub fn planned(
     if view.approvals.fresh && !plan.approvals.fresh {
         status.requests.approve.clone_from(&resource.spec.requests.approve);
     }
+    if plan.heard {
+        let (asked, handled) = (&resource.spec.requests, &mut status.requests);
+        handled.retry.clone_from(&asked.retry);
+        handled.abort.clone_from(&asked.abort);
+        handled.rollback.clone_from(&asked.rollback);
+    }
+    status.given_up = plan.given_up.as_ref().map(translate::written_given_up);
     status.approval = translate::written_approvals(&plan.approvals);
     status.gates = plan.gates.iter().map(translate::gate).collect();
     status.members = members(view, plan, resource.spec.upgrade.max_lag_entries);

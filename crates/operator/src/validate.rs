@@ -9,6 +9,7 @@ use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
     Hold, MemberName, Quorum, Reason, Record, View, Want, Workload,
     quorum::majority,
+    want::Trigger,
     workload::{Evictions, Pod as SeenPod, Revision, Strategy},
 };
 
@@ -47,6 +48,7 @@ pub fn validate(resource: &QuorumCluster, observed: &Observed) -> Result<Validat
     }
     let mut want = translate::want(&resource.spec, &view.workload.image)?;
     if resource.spec.image.is_none()
+        && want.trigger == Trigger::Version
         && let Some(record) = &view.record
         && want.target.version == record.from.version
     {
@@ -82,7 +84,9 @@ fn view(
     let quorum = quorum(resource, observed);
     let approvals = translate::approvals(&resource.spec, &status);
     let external = gates::external(resource, observed, set, record.is_some());
-    Ok(View { workload, pods, quorum, evictions, record, resumed, approvals, external })
+    let requests = translate::requests(&resource.spec, &status);
+    let given_up = status.given_up.as_ref().map(translate::given_up).transpose()?;
+    Ok(View { workload, pods, quorum, evictions, record, resumed, requests, given_up, approvals, external })
 }
 
 /// What the members say, and for those who say nothing, what Kubernetes says of their processes.

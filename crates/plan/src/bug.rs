@@ -84,6 +84,18 @@ pub enum Bug {
     SwitchHeldBack,
     /// The template is written before the controller has concluded the switch from OnDelete to RollingUpdate.
     SwitchNotConcluded,
+    /// A target that was given up is begun again as soon as everybody is back.
+    GivenUpForgotten,
+    /// A deadline takes everybody back although a newer version has led.
+    DeadlineForcesDowngrade,
+    /// A person who says stop is heard when the next member is done.
+    AbortTooLate,
+    /// The template of somebody else is written.
+    TemplateTakenOver,
+    /// Another template half way is replaced from without asking whether that is a downgrade.
+    FollowsAnyTemplate,
+    /// Pods are replaced for a template that is not held by OnDelete.
+    FollowsRollingUpdate,
 }
 
 #[cfg(feature = "seeded-bugs")]

@@ -5,7 +5,8 @@ use std::{fmt, time::Duration};
 use jiff::Timestamp;
 
 use crate::{
-    approval::Approvals, outcome::GateState, quorum::MemberName, reason::Reason, record::Record, workload::Strategy,
+    approval::Approvals, outcome::GateState, quorum::MemberName, reason::Reason, record::Record, request::GivenUp,
+    workload::Strategy,
 };
 
 /// Why nothing is done, for a person.
@@ -194,4 +195,8 @@ pub struct Plan {
     pub gates: Vec<GateState>,
     /// What was approved, and what is asked now.
     pub approvals: Approvals,
+    /// The target that is given up after this decision.
+    pub given_up: Option<GivenUp>,
+    /// What people ask for once was answered.
+    pub heard: bool,
 }

@@ -16,7 +16,7 @@ use crate::{
     order::{self, Order},
     outcome::{self, CONCURRENT_OPERATION, GateState, Outcome},
     pace,
-    quorum::{MemberName, can_spare_one},
+    quorum::{Complaint, MemberName, can_spare_one},
     reason::Reason,
     record::Record,
     retarget::passable,
@@ -186,7 +186,7 @@ pub fn pods_present(view: &View) -> Verdict {
 
 /// The first member whose pod does not exist or is on its way out.
 pub fn absent(view: &View) -> Option<(MemberName, Hold)> {
-    (0..view.workload.replicas).find_map(|index| {
+    let missing = (0..view.workload.replicas).find_map(|index| {
         let name = view.workload.member(index);
         let trouble = match view.pod(&name) {
             None => "does not exist yet",
@@ -194,6 +194,13 @@ pub fn absent(view: &View) -> Option<(MemberName, Hold)> {
             Some(_) => return None,
         };
         let hold = Hold::new(Reason::PodNotReady, format!("pod {name} {trouble}"));
+        Some((name, hold))
+    });
+    // A set that is scaled down loses a member, too.
+    let leaving = view.pods.iter().find(|pod| pod.index >= view.workload.replicas && pod.terminating);
+    missing.or_else(|| {
+        let name = leaving?.name.clone();
+        let hold = Hold::new(Reason::PodNotReady, format!("pod {name} is terminating, for the set is scaled down"));
         Some((name, hold))
     })
 }
@@ -275,8 +282,12 @@ pub fn settled(want: &Want, view: &View, version: &Version, pod: &Pod) -> Result
     match &member.healthy {
         Fact::Known(true) => {}
         Fact::Known(false) => {
-            let trouble = member.trouble.as_deref().map(|trouble| format!(": {trouble}")).unwrap_or_default();
-            return lacking(StageKind::Join, Reason::MemberUnhealthy, format!("{name} is not healthy{trouble}"));
+            let reason = match &member.trouble {
+                Some(Complaint::Sealed) => Reason::MemberSealed,
+                Some(Complaint::Other(_)) | None => Reason::MemberUnhealthy,
+            };
+            let trouble = member.trouble.as_ref().map(|trouble| format!(": {trouble}")).unwrap_or_default();
+            return lacking(StageKind::Join, reason, format!("{name} is not healthy{trouble}"));
         }
         Fact::Unknown(why) => {
             return lacking(

@@ -8,7 +8,9 @@
 //!   Want ─┐
 //!   View ─┼─▶ rollout::plan ─▶ Plan { decision: Act(Step) | Wait | Halt | Done, record }
 //!   now  ─┘        │
+//!                  ├─ request   what people ask for once: stop, go back, try again
 //!                  ├─ rest      is anything wanted, and can it begin
+//!                  ├─ follow    somebody else writes the template
 //!                  ├─ order     whose turn it is, and how a pod is let go
 //!                  ├─ gate      what must hold before a member is taken down
 //!                  │   ├─ outcome   what a gate says, and who set it aside
@@ -30,6 +32,7 @@ pub mod bug;
 pub mod decision;
 pub mod fact;
 pub mod fence;
+pub mod follow;
 pub mod gate;
 pub mod handover;
 pub mod mend;
@@ -42,6 +45,7 @@ pub mod poison;
 pub mod quorum;
 pub mod reason;
 pub mod record;
+pub mod request;
 mod rest;
 pub mod retarget;
 pub mod rollout;

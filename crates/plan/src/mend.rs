@@ -79,7 +79,9 @@ pub(crate) fn is_lost(want: &Want, view: &View, record: &Record, pod: &Pod) -> b
         Order::ReverseOrdinal => record.abandoned.contains(&pod.name),
         Order::LeaderLast => record.abandoned.contains(&pod.name) || !pod.is_up(),
     };
-    ours && view.is_outdated(pod) && !pod.terminating && unhealthy
+    // One that the set is being scaled down by is on its way out anyway.
+    let stays = pod.index < view.workload.replicas;
+    ours && stays && view.is_outdated(pod) && !pod.terminating && unhealthy
 }
 
 /// The broken pod that can be deleted as things are: not ready, and its successor gets the right template.

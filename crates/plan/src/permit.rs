@@ -43,8 +43,15 @@ pub fn stand_down(view: &View, because: &Hold) -> Option<Plan> {
         Some(take_back(record, pod, partition, because.clone()))
     });
     let decision = permit.unwrap_or_else(|| release_if_idle(halt(because.clone()), view));
-    let approvals = view.approvals.clone();
-    matches!(decision, Decision::Act(_)).then_some(Plan { decision, record, gates: Vec::new(), approvals })
+    let (approvals, given_up) = (view.approvals.clone(), view.given_up.clone());
+    matches!(decision, Decision::Act(_)).then_some(Plan {
+        decision,
+        record,
+        gates: Vec::new(),
+        approvals,
+        given_up,
+        heard: false,
+    })
 }
 
 /// The pod that our partition permits Kubernetes to replace. A partition that somebody else set is reported as a changed strategy,

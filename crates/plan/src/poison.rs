@@ -22,7 +22,7 @@ use crate::{
     reason::Reason,
     record::Record,
     rollout::{await_replaced, halt, template_changed, wait, wait_or_halt, write_template},
-    want::Want,
+    want::{Trigger, Want},
     workload::{Pod, Strategy, View},
 };
 
@@ -65,7 +65,10 @@ pub(crate) fn put_back(want: &Want, view: &View, record: &mut Record, now: Times
         && !record.is_changed(view);
     // Where a half-done rollout was adopted, nobody knows what was there before.
     let known = record.from.image != record.target.image;
-    if record.order != Order::LeaderLast || !unproven || !stands || !known || bug::active(Bug::PoisonLeftStanding) {
+    // Nor is it ours to write where Helm or Git does.
+    let ours = want.trigger == Trigger::Version;
+    let may = record.order == Order::LeaderLast && ours && unproven && stands && known;
+    if !may || bug::active(Bug::PoisonLeftStanding) {
         return None;
     }
     if !view.updated().any(|pod| mend::is_broken(want, view, record, pod, now)) || !is_no_step_back(want, view, record)
@@ -95,7 +98,7 @@ pub(crate) fn stay(want: &Want, view: &View, record: &mut Record, now: Timestamp
     if view.workload.image != record.from.image {
         return halt(template_changed(view, record));
     }
-    if view.resumed {
+    if view.resumed || view.requests.retry {
         return write_again(view, record, Proof::Pending);
     }
     let seen = as_if_it_stood(view, record);

@@ -36,13 +36,31 @@ pub struct Member {
     /// Serves, and takes part in the quorum.
     pub healthy: Fact<bool>,
     /// What it says keeps it from being healthy, where it says anything.
-    pub trouble: Option<String>,
+    pub trouble: Option<Complaint>,
     /// What the running process says it is.
     pub version: Fact<Version>,
     /// How far its log is applied; known to be `None` where the system does not tell.
     pub position: Fact<Option<u64>>,
     /// How much it wants to lead: a member with a higher number takes leadership by itself (H19). 0 where there is no such thing.
     pub priority: i64,
+}
+
+/// What keeps a member from being healthy, as it or its peers say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Complaint {
+    /// It has its data and not the key: an auto-unseal brings that, or a person.
+    Sealed,
+    /// Anything else.
+    Other(String),
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sealed => f.write_str("it is sealed, and a person must unseal it unless an auto-unseal does"),
+            Self::Other(what) => f.write_str(what),
+        }
+    }
 }
 
 /// All voters and who leads them.
@@ -94,7 +112,7 @@ impl Quorum {
         let Fact::Known(members) = &mut self.members else { return };
         if let Some(member) = members.get_mut(name).filter(|member| member.healthy.known().is_none()) {
             member.healthy = Fact::Known(false);
-            member.trouble = Some(why.to_owned());
+            member.trouble = Some(Complaint::Other(why.to_owned()));
         }
     }
 

@@ -43,6 +43,8 @@ pub enum Reason {
     LeaderUnknown,
     /// A member is known to be unhealthy (C5).
     MemberUnhealthy,
+    /// A member has its data and not the key to it.
+    MemberSealed,
     /// Taking this member down would take the quorum down (C4).
     QuorumAtRisk,
     /// A pod is missing, terminating or not ready.
@@ -87,6 +89,10 @@ pub enum Reason {
     AwaitingConclusion,
     /// A stage took longer than its deadline.
     DeadlineExceeded,
+    /// A person stopped the upgrade half way.
+    Aborted,
+    /// The upgrade was given up, and everybody is back where it came from.
+    RolledBack,
     /// What was read is older than what we wrote ourselves.
     StaleView,
     /// A predecessor's writes may still be on their way (H1).
@@ -134,6 +140,7 @@ impl Reason {
             Self::MembersUnknown => "look at the member that the message names; it goes on as soon as all answer",
             Self::LeaderUnknown => "wait for the election to end; if it does not, look at the members' logs",
             Self::MemberUnhealthy => "repair the member that the message names; it goes on as soon as it is healthy",
+            Self::MemberSealed => "unseal the member that the message names; it goes on as soon as it is unsealed",
             Self::QuorumAtRisk => "repair the unhealthy members first",
             Self::PodNotReady => "wait; if it stays, kubectl describe the pod",
             Self::Unschedulable => "make room for the pod, or remove what keeps it from every node",
@@ -173,6 +180,12 @@ impl Reason {
             Self::NoHandOverTarget => "repair another member so that it can lead",
             Self::DeadlineExceeded => {
                 "look at the pod and the member that the message names, and delete the pod if it can't become well; it goes on by itself"
+            }
+            Self::Aborted => {
+                "set spec.requests.retry to a new value to go on, spec.requests.rollback to go back, or ask for another version"
+            }
+            Self::RolledBack => {
+                "find out why, and ask for another version or image, or set spec.requests.retry to a new value to try the same one again"
             }
             Self::StaleView => "wait; if it stays, look at the API server",
             Self::TakingOver => "wait a few seconds",
@@ -238,6 +251,8 @@ impl Reason {
             | Self::LeaderPriority
             // A name that is none does not become one, and what may not be pulled is not pulled.
             | Self::ImageUnusable
+            | Self::Aborted
+            | Self::RolledBack
             | Self::DeadlineExceeded => Stalls::AtOnce,
             // A registry that is slow to replicate or limits its rate, a Secret that comes a moment later, a process that waits for its
             // peers by ending, a node that is just being added: each looks like its hopeless twin at first, and only time tells.
@@ -245,6 +260,7 @@ impl Reason {
             | Self::ImagePullFailed
             | Self::ContainerConfigError
             | Self::CrashLooping
+            | Self::MemberSealed
             | Self::MemberNotJoined => Stalls::AtDeadline,
             Self::Paused
             | Self::ControllerBehind

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use crate::{
     bug::{self, Bug},
     decision::{Decision, Hold, Step},
-    gate,
+    follow, gate,
     order::Order,
     permit,
     reason::Reason,
@@ -23,7 +23,7 @@ use crate::{
     rollout::{SOON, begin, halt, roll, wait, wait_or_halt},
     stage::StageKind,
     version::Version,
-    want::{Target, Want},
+    want::{Target, Trigger, Want},
     workload::{Strategy, View},
 };
 
@@ -38,14 +38,22 @@ pub(crate) fn at_rest(
     if let Err(hold) = gate::pods_present(view).and_then(|()| gate::members_known(view)) {
         return wait_or_halt(hold);
     }
+    if want.trigger == Trigger::Template
+        && let Err(hold) = follow::is_held(view)
+    {
+        return halt(hold);
+    }
     if !view.is_uniform() {
-        return adopt_half_done(want, view, record, partition, now);
+        return match want.trigger {
+            Trigger::Version => adopt_half_done(want, view, record, partition, now),
+            Trigger::Template => follow::begin(want, view, record, partition, now),
+        };
     }
     let versions = match versions(view) {
         Ok(versions) => versions,
         Err(hold) => return wait(hold, SOON),
     };
-    if view.workload.image == want.target.image {
+    if view.workload.image == want.target.image || want.trigger == Trigger::Template {
         let lacking = view.pods.iter().rev().find_map(|pod| gate::settled(want, view, &want.target.version, pod).err());
         // A member that is behind for a while is the system's daily life, and nothing is about to be taken down.
         return match lacking.filter(|lacking| lacking.stage != StageKind::Sync) {

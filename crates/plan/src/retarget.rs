@@ -44,13 +44,11 @@ pub(crate) fn anything_replaced(view: &View, record: &Record) -> bool {
         && (view.updated().next().is_some() || view.permitted().is_some() || gate::pods_present(view).is_err())
 }
 
-/// Back to where an unfinished upgrade came from: the old template, everything held, and the replaced members are outdated.
-pub(crate) fn revert(want: &Want, view: &View, record: &mut Record, partition: u32) -> Decision {
+/// Whether everybody may go back to where the unfinished upgrade came from.
+pub(crate) fn may_revert(want: &Want, view: &View, record: &Record) -> Result<(), Hold> {
     // Whoever leads now counts, so it must be known; a pod that is gone at the moment does not matter.
-    if !want.allow_downgrade
-        && let Err(hold) = gate::leader_known(view).and_then(|()| leader_version(view))
-    {
-        return wait_or_halt(hold);
+    if !want.allow_downgrade {
+        gate::leader_known(view).and_then(|()| leader_version(view))?;
     }
     if let Some(led) = &record.highest_led
         && *led > record.from.version
@@ -58,10 +56,15 @@ pub(crate) fn revert(want: &Want, view: &View, record: &mut Record, partition: u
     {
         let message =
             format!("a member of version {led} has led, so going back to {} is a downgrade", record.from.version);
-        return halt(Hold::new(Reason::DowngradeNotAllowed, message));
+        return Err(Hold::new(Reason::DowngradeNotAllowed, message));
     }
-    if let Err(hold) = way_back(want, view, record) {
-        return halt(hold);
+    way_back(want, view, record)
+}
+
+/// Back to where an unfinished upgrade came from: the old template, everything held, and the replaced members are outdated.
+pub(crate) fn revert(want: &Want, view: &View, record: &mut Record, partition: u32) -> Decision {
+    if let Err(hold) = may_revert(want, view, record) {
+        return wait_or_halt(hold);
     }
     if record.revision.is_some() {
         // Also the one that is gone at the moment: it may come back on either template.

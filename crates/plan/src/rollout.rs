@@ -17,6 +17,7 @@ use crate::{
     approval,
     bug::{self, Bug},
     decision::{Decision, Hold, Plan, Step},
+    follow,
     gate::{self, Ask, BEFORE_RESTART, Gate},
     handover,
     mend::{self, BEFORE_MEND},
@@ -24,10 +25,11 @@ use crate::{
     pace, permit, poison,
     reason::{Reason, Stalls},
     record::Record,
+    request::{self, GivenUp, Way},
     rest::at_rest,
     retarget::{anything_replaced, correct_version, is_revert, retarget, retarget_is_safe, revert},
     stage::{HandOver, StageKind},
-    want::Want,
+    want::{Trigger, Want},
     workload::{Evictions, Pod, Strategy, View},
 };
 
@@ -46,13 +48,19 @@ pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
         note_progress(record, view);
         pace::note(want, view, record, now);
     }
-    let decision = permit::release_if_idle(decide(want, view, &mut record, now), view).punctual(now);
+    let mut given_up = request::take_in(want, view, record.as_mut());
+    let mut decision = request::heed(want, view, &mut record, given_up.as_ref(), now);
+    if request::gives_up(want, view, record.as_ref(), &decision, now) {
+        given_up = Some(GivenUp { target: want.target.clone(), way: Way::Back });
+        decision = request::heed(want, view, &mut record, given_up.as_ref(), now);
+    }
+    let decision = permit::release_if_idle(decision, view).punctual(now);
     if let Some(record) = &mut record {
         pace::begun(&decision, record, now);
     }
     let gates = gate::states(want, view, record.as_ref(), now);
     let approvals = approval::outlook(want, view, record.as_ref(), &gates);
-    Plan { decision, record, gates, approvals }
+    Plan { decision, record, gates, approvals, given_up, heard: true }
 }
 
 /// Brings the record up to what the cluster shows.
@@ -72,7 +80,7 @@ fn note_progress(record: &mut Record, view: &View) {
     }
 }
 
-fn decide(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp) -> Decision {
+pub(crate) fn decide(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp) -> Decision {
     if let Some(record) = record
         && let Some(decision) = permit::mind(want, view, record, now)
     {
@@ -82,6 +90,7 @@ fn decide(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp)
         return paused(want, view, record.as_mut(), now);
     }
     if let Some(record) = record
+        && want.trigger == Trigger::Version
         && let Err(hold) = order::strategy_is_ours(view, record)
     {
         return halt(hold);
@@ -93,9 +102,10 @@ fn decide(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp)
         );
     }
     let partition = found_partition(view);
-    match record {
-        None => at_rest(want, view, record, partition, now),
-        Some(_) => under_way(want, view, record, partition, now),
+    match (&record, want.trigger) {
+        (None, _) => at_rest(want, view, record, partition, now),
+        (Some(_), Trigger::Version) => under_way(want, view, record, partition, now),
+        (Some(_), Trigger::Template) => follow::under_way(want, view, record, partition, now),
     }
 }
 

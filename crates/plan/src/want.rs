@@ -45,6 +45,26 @@ impl Default for Deadlines {
     }
 }
 
+/// What makes an upgrade begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trigger {
+    /// Another version or image in the custom resource: the template is ours to write.
+    #[default]
+    Version,
+    /// Another template: Helm or Git writes it, under OnDelete, and we only replace the pods (X7).
+    Template,
+}
+
+/// What is done by itself when a stage takes too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnDeadline {
+    /// It stays as it is, and a person is called.
+    #[default]
+    Hold,
+    /// It goes back to where it came from, where that is no downgrade, and a person is called.
+    Revert,
+}
+
 /// What a person asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "switches that have nothing to do with each other")]
@@ -73,6 +93,10 @@ pub struct Want {
     pub windows: Vec<Window>,
     /// What a person must approve first.
     pub approval: Mode,
+    /// Whether the template is ours to write.
+    pub trigger: Trigger,
+    /// What is done by itself when a stage takes too long.
+    pub on_deadline: OnDeadline,
     /// Gates that a person set aside, and until when (H43). [`crate::outcome::overridable`] says which ones can be.
     pub overrides: BTreeMap<String, Timestamp>,
 }

@@ -10,6 +10,7 @@ use crate::{
     outcome::ExternalGate,
     quorum::{MemberName, Quorum},
     record::Record,
+    request::{GivenUp, Requests},
     trouble::Trouble,
 };
 
@@ -124,6 +125,10 @@ pub struct View {
     pub record: Option<Record>,
     /// A person asked to finish a rollout that was half done when it was adopted (H40).
     pub resumed: bool,
+    /// What a person asks for once, and has not been answered yet.
+    pub requests: Requests,
+    /// The target that was given up, as recorded.
+    pub given_up: Option<GivenUp>,
     /// What was approved, and what was asked.
     pub approvals: Approvals,
     /// Gates that were evaluated where the facts are, in their order.

@@ -23,8 +23,13 @@ pub fn all() -> Vec<Bug> {
 /// nothing in the cluster tells a window or an answer from another: the planner's own stories and walks catch these
 /// (`crates/plan/tests/decisions/bugs.rs` and `gate_bugs.rs`).
 const IN_PLAN: &[Bug] = &[
+    Bug::AbortTooLate,
     Bug::AnyGateOverridden,
     Bug::ApprovalOfAnother,
+    Bug::DeadlineForcesDowngrade,
+    Bug::FollowsAnyTemplate,
+    Bug::FollowsRollingUpdate,
+    Bug::GivenUpForgotten,
     Bug::LostOneWaits,
     Bug::MendCostsQuorum,
     Bug::OverrideOutlivesItself,
@@ -34,6 +39,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::SoakGoesOn,
     Bug::SwitchHeldBack,
     Bug::SwitchNotConcluded,
+    Bug::TemplateTakenOver,
     Bug::UnknownGatePasses,
     Bug::WindowEndIgnored,
     Bug::WindowIgnored,

@@ -5,7 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windlass_plan::{Fact, Member, MemberName, Quorum, Version, quorum::majority};
+use windlass_plan::{
+    Fact, Member, MemberName, Quorum, Version,
+    quorum::{Complaint, majority},
+};
 use windlass_systems::etcd::{Answer, EtcdMember, Health, Said};
 
 use super::silence;
@@ -151,16 +154,16 @@ fn judge(name: &MemberName, answers: &[Answer], leader: Option<&MemberName>) -> 
 }
 
 /// What keeps a member from being healthy.
-fn trouble(said: &Said) -> Option<String> {
+fn trouble(said: &Said) -> Option<Complaint> {
     if let Some(alarm) = said.status.alarms.first() {
-        return Some(format!("alarm {}", alarm.trim()));
+        return Some(Complaint::Other(format!("alarm {}", alarm.trim())));
     }
     if said.status.leader_id.is_none() {
-        return Some("it knows of no leader".into());
+        return Some(Complaint::Other("it knows of no leader".into()));
     }
     match &said.health {
         Health::Yes => None,
-        Health::No(reason) => Some(reason.clone()),
+        Health::No(reason) => Some(Complaint::Other(reason.clone())),
     }
 }
 
@@ -304,7 +307,10 @@ mod tests {
             }
         });
         let member = quorum.member(&name(1)).unwrap();
-        assert_eq!((&member.healthy, member.trouble.as_deref()), (&Fact::Known(false), Some(why)));
+        assert_eq!(
+            (&member.healthy, &member.trouble),
+            (&Fact::Known(false), &Some(windlass_plan::quorum::Complaint::Other(why.into())))
+        );
         assert_eq!(healthy(&quorum, 0), &Fact::Known(true));
     }
 

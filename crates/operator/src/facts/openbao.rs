@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use windlass_plan::{Fact, Member, MemberName, Quorum, Version, quorum::majority};
+use windlass_plan::{
+    Fact, Member, MemberName, Quorum, Version,
+    quorum::{Complaint, majority},
+};
 use windlass_systems::openbao::{Answer, Raft, RaftServer, Said, State};
 
 use super::silence;
@@ -144,19 +147,20 @@ fn judge(name: &MemberName, server: &RaftServer, raft: &Raft, answers: &[Answer]
 }
 
 /// What keeps a member from being healthy.
-fn trouble(said: &Said, server: &RaftServer, raft: &Raft) -> Option<String> {
+fn trouble(said: &Said, server: &RaftServer, raft: &Raft) -> Option<Complaint> {
+    let other = |what: &str| Some(Complaint::Other(what.to_owned()));
     match said.health.state {
-        State::Sealed => return Some("it is sealed, and a person must unseal it unless an auto-unseal does".into()),
-        State::Uninitialized => return Some("it has not joined: it is not initialised".into()),
-        State::Removed => return Some("it was removed from the cluster".into()),
-        State::Standby { hears_active: Some(false) } => return Some("it does not hear the active node".into()),
+        State::Sealed => return Some(Complaint::Sealed),
+        State::Uninitialized => return other("it has not joined: it is not initialised"),
+        State::Removed => return other("it was removed from the cluster"),
+        State::Standby { hears_active: Some(false) } => return other("it does not hear the active node"),
         State::Standby { hears_active: None | Some(true) } | State::Active => {}
     }
     let heard = raft.autopilot.as_ref()?.servers.get(&server.node_id)?;
     match (heard.is_alive, heard.is_healthy) {
         (true, true) => None,
-        (false, _) => Some("the leader does not hear it".into()),
-        (true, false) => Some("it does not keep up with the leader".into()),
+        (false, _) => other("the leader does not hear it"),
+        (true, false) => other("it does not keep up with the leader"),
     }
 }
 
@@ -334,7 +338,7 @@ mod tests {
         });
         let member = quorum.member(&name(1)).unwrap();
         assert_eq!(member.healthy, Fact::Known(false));
-        assert!(member.trouble.as_deref().unwrap().starts_with(why), "{member:?}");
+        assert!(member.trouble.as_ref().unwrap().to_string().starts_with(why), "{member:?}");
         assert_eq!(healthy(&quorum, 2), &Fact::Known(true));
     }
 

@@ -6,6 +6,7 @@ use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Order, Step,
     bug::{Bug, plant},
+    want::OnDeadline,
 };
 
 use super::mends::about_to_delete;
@@ -82,7 +83,66 @@ fn another_target_half_way_waits_its_turn() {
     assert!(!matches!(decide(&want(NEWER), &half_way(3, 0, 1)), Decision::Act(Step::WriteTemplate { .. })));
 }
 
+fn an_upgrade_that_was_given_up_is_not_begun_again() {
+    let mut world = World::new(3, 0);
+    world.run_until_replaced(1);
+    world.view.requests.rollback = true;
+    for _ in 0..100 {
+        let _ = world.pass();
+    }
+    assert_eq!(world.templates(), [image(NEW), image(OLD)]);
+}
+
+fn a_deadline_is_no_reason_for_a_downgrade() {
+    let mut world = World::new(3, 2);
+    world.want.on_deadline = OnDeadline::Revert;
+    world.run_until_replaced(1);
+    world.view.quorum.leader = Fact::Known(name(2));
+    let _ = world.pass();
+    (world.broken, world.only_unready_are_broken) = ([NEW].into(), true);
+    let _ = world.run();
+    assert_eq!(world.templates(), [image(NEW)]);
+}
+
+fn a_person_who_says_stop_is_heard_at_once() {
+    let mut world = World::new(3, 0);
+    // A permit stands.
+    let _ = world.run_until(|world| matches!(world.steps.last(), Some(Step::Permit { .. })));
+    world.frozen = true;
+    world.view.requests.abort = true;
+    let _ = world.pass();
+    assert!(matches!(world.steps.last(), Some(Step::TakeBack { .. })), "{:?}", world.steps);
+}
+
+fn what_somebody_else_writes_is_not_written() {
+    let mut world = World::following(3, 0);
+    world.edit(NEW);
+    assert_eq!(world.run(), Decision::Done);
+}
+
+fn an_older_template_is_a_downgrade() {
+    let mut world = World::following(3, 0);
+    world.edit(NEW);
+    assert_eq!(world.run(), Decision::Done);
+    world.edit(OLD);
+    let _ = world.run();
+    assert_eq!(world.replaced().len(), 3, "{:?}", world.steps);
+}
+
+fn a_set_that_kubernetes_rolls_is_not_followed() {
+    let mut world = World::following(3, 0);
+    world.view.workload.strategy = windlass_plan::workload::Strategy::RollingUpdate { partition: 3 };
+    world.edit(NEW);
+    assert!(matches!(world.run(), Decision::Halt { on } if on.reason == windlass_plan::Reason::UnsupportedStrategy));
+}
+
 #[rstest]
+#[case(Bug::GivenUpForgotten, an_upgrade_that_was_given_up_is_not_begun_again)]
+#[case(Bug::DeadlineForcesDowngrade, a_deadline_is_no_reason_for_a_downgrade)]
+#[case(Bug::AbortTooLate, a_person_who_says_stop_is_heard_at_once)]
+#[case(Bug::TemplateTakenOver, what_somebody_else_writes_is_not_written)]
+#[case(Bug::FollowsAnyTemplate, an_older_template_is_a_downgrade)]
+#[case(Bug::FollowsRollingUpdate, a_set_that_kubernetes_rolls_is_not_followed)]
 #[case(Bug::MendCostsQuorum, a_mend_costs_no_quorum)]
 #[case(Bug::RetargetHalfWay, another_target_half_way_waits_its_turn)]
 #[case(Bug::LeaderGoesFirst, an_upgrade_moves_leadership_once)]

@@ -5,6 +5,7 @@ mod approvals;
 mod bugs;
 mod deadlines;
 mod detours;
+mod follow;
 #[cfg(feature = "seeded-bugs")]
 mod gate_bugs;
 mod gate_walks;
@@ -19,6 +20,7 @@ mod permits;
 mod poison;
 mod properties;
 mod reasons;
+mod requests;
 mod soaks;
 mod stories;
 mod walks;

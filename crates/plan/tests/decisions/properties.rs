@@ -7,7 +7,9 @@ use windlass_plan::{
     Decision, MemberName, Order, Step, View, Want,
     poison::Proof,
     quorum::{can_spare_one, majority},
+    request::{Requests, Way},
     rollout,
+    want::Trigger,
     workload::Strategy as Update,
 };
 
@@ -153,6 +155,22 @@ proptest! {
     }
 
     #[test]
+    fn what_somebody_else_writes_is_never_written((want, view) in anything()) {
+        if want.trigger == Trigger::Template {
+            let decision = plan(&want, &view).decision;
+            prop_assert!(!matches!(decision, Decision::Act(Step::WriteTemplate { .. } | Step::SwitchStrategy { .. })), "{:?}", decision);
+        }
+    }
+
+    #[test]
+    fn nobody_is_disturbed_after_a_person_said_stop((want, view) in anything()) {
+        let plan = plan(&want, &view);
+        if plan.given_up.is_some_and(|given_up| given_up.way == Way::Stopped) {
+            prop_assert_eq!(disturbed(&plan.decision), None);
+        }
+    }
+
+    #[test]
     fn a_sound_pod_is_deleted_only_in_its_turn_and_comes_back_right((want, view) in anything()) {
         let plan = plan(&want, &view);
         let Decision::Act(Step::Replace { pod: name, uid, image }) = plan.decision else { return Ok(()) };
@@ -231,7 +249,8 @@ proptest! {
     #[test]
     fn an_unchanged_view_brings_no_second_disturbance((want, view) in anything()) {
         let first = plan(&want, &view);
-        let next = plan(&want, &View { record: first.record.clone(), ..view.clone() });
+        let (record, given_up, requests) = (first.record.clone(), first.given_up.clone(), Requests::default());
+        let next = plan(&want, &View { record, given_up, requests, ..view.clone() });
         match (&first.decision, &next.decision) {
             // Its write was lost, or is not seen yet: the same again, and nobody else.
             (Decision::Act(Step::Permit { .. }), Decision::Act(Step::Permit { .. }))

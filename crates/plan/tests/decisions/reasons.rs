@@ -13,8 +13,8 @@ const NAMES: &str = "Paused InvalidSpec WorkloadNotFound ContainerNotFound NoRep
     UnsupportedStrategy StrategyChanged TemplateChanged TemplatePutBack HalfUpgraded DowngradeNotAllowed UnsupportedPath NoSpareMember ControllerBehind \
     MembersDoNotMatch MembersUnknown LeaderUnknown MemberUnhealthy QuorumAtRisk PodNotReady Unschedulable \
     ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch BudgetTooLoose \
-    LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining Locked AwaitingHandOver NoHandOverTarget AwaitingReplacement AwaitingConclusion DeadlineExceeded StaleView \
-    TakingOver";
+    LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining Locked AwaitingHandOver NoHandOverTarget AwaitingReplacement \
+    AwaitingConclusion DeadlineExceeded MemberSealed Aborted RolledBack StaleView TakingOver";
 
 #[test]
 fn the_names_of_reasons_stay_what_they_are() {

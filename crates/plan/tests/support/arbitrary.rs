@@ -6,9 +6,10 @@ use proptest::{collection, option, prelude::*, sample};
 use windlass_plan::{
     Fact, Member, MemberName, Order, Pod, Quorum, Record, View, Want, Workload, path,
     poison::Proof,
+    request::{GivenUp, Requests, Way},
     stage::{HandOver, Stage, StageKind},
     trouble::Trouble,
-    want::{Deadlines, Target},
+    want::{Deadlines, OnDeadline, Target, Trigger},
     workload::{Evictions, Strategy as UpdateStrategy},
 };
 
@@ -319,7 +320,26 @@ fn poisoned(members: u32, leader: u32, odd: u32) -> View {
     view
 }
 
+fn any_requests() -> impl Strategy<Value = Requests> {
+    let asked = || prop::bool::weighted(0.1);
+    (asked(), asked(), asked()).prop_map(|(retry, abort, rollback)| Requests { retry, abort, rollback })
+}
+
 /// What is wanted and what is seen, of either kind.
 pub fn anything() -> impl Strategy<Value = (Want, View)> {
-    prop_oneof![(any_want(), any_view()), nearly_right(), nearly_right()]
+    let world = prop_oneof![(any_want(), any_view()), nearly_right(), nearly_right()];
+    let given_up = option::weighted(0.2, sample::select(vec![Way::Stopped, Way::Back]));
+    let habits = (
+        sample::select(vec![Trigger::Version, Trigger::Version, Trigger::Template]),
+        sample::select(vec![OnDeadline::Hold, OnDeadline::Revert]),
+    );
+    (world, any_requests(), given_up, habits).prop_map(|((mut want, mut view), requests, way, habits)| {
+        (want.trigger, want.on_deadline) = habits;
+        if want.trigger == Trigger::Template {
+            want.target.image.clone_from(&view.workload.image);
+        }
+        view.requests = requests;
+        view.given_up = way.map(|way| GivenUp { target: want.target.clone(), way });
+        (want, view)
+    })
 }

@@ -31,10 +31,6 @@ pub struct Gatekeeper {
 impl Gatekeeper {
     /// What the operator could see as well at this moment.
     pub fn look(&mut self, view: &View, now: Timestamp) {
-        let upgrade = view.record.as_ref().map(|record| record.started_at);
-        if std::mem::replace(&mut self.upgrade, upgrade) != upgrade {
-            self.took.clear();
-        }
         for pod in &view.pods {
             let (key, uid) = (pod.name.clone(), pod.uid.clone());
             let since = self.well.get(&key).filter(|(seen, since)| *seen == uid && pod.ready_since <= Some(*since));
@@ -48,6 +44,10 @@ impl Gatekeeper {
         let done = |name: &MemberName| view.pod(name).is_some_and(|pod| !view.is_outdated(pod) && is_well(view, pod));
         if let Some((_, since)) = self.begun.take_if(|(name, _)| done(name)) {
             self.took.push(now.duration_since(since).unsigned_abs());
+        }
+        let upgrade = view.record.as_ref().map(|record| record.started_at);
+        if std::mem::replace(&mut self.upgrade, upgrade) != upgrade {
+            self.took.clear();
         }
         if let Some(leader) = view.quorum.leader.known() {
             self.approved.retain(|question| question.hand_over.as_ref().is_none_or(|from| from == leader));

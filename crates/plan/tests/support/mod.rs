@@ -13,9 +13,10 @@ use windlass_plan::{
     approval::{Approvals, Mode, Question},
     path,
     poison::Proof,
+    request::Requests,
     rollout,
     stage::{Stage, StageKind},
-    want::{Deadlines, Target},
+    want::{Deadlines, OnDeadline, Target, Trigger},
     window::Window,
     workload::{Evictions, Revision, Strategy},
 };
@@ -79,6 +80,8 @@ pub fn want(to: &str) -> Want {
         soak: Duration::ZERO,
         windows: vec![],
         approval: Mode::None,
+        trigger: Trigger::Version,
+        on_deadline: OnDeadline::Hold,
         overrides: BTreeMap::new(),
     }
 }
@@ -130,6 +133,8 @@ pub fn rest(members: u32, leader: u32) -> View {
         evictions: Evictions::Open,
         record: None,
         resumed: false,
+        requests: Requests::default(),
+        given_up: None,
         approvals: Approvals::default(),
         external: vec![],
     }

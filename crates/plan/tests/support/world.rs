@@ -4,13 +4,16 @@ use std::{collections::BTreeSet, time::Duration};
 
 use jiff::Timestamp;
 use windlass_plan::{
-    Decision, Fact, MemberName, Order, Pod, Step, Trouble, View, Want, rollout,
+    Decision, Fact, MemberName, Order, Pod, Step, Trouble, View, Want,
+    request::Requests,
+    rollout,
+    want::Trigger,
     workload::{Evictions, Revision, Strategy},
 };
 
 use super::{
-    POSITION, at, gatekeeper::Gatekeeper, member_mut, name, partition, pod, pod_mut, rest, rest_on_delete, revision,
-    version, want,
+    POSITION, at, gatekeeper::Gatekeeper, image, member_mut, name, partition, pod, pod_mut, rest, rest_on_delete,
+    revision, target, version, want,
 };
 
 /// More passes than any way needs.
@@ -62,12 +65,29 @@ impl World {
         }
     }
 
+    /// At rest on the old version, where somebody else writes the template.
+    pub fn following(members: u32, leader: u32) -> Self {
+        let mut world = Self::on_delete(members, leader);
+        world.want.trigger = Trigger::Template;
+        world.want.target = target(super::OLD);
+        world
+    }
+
+    /// Somebody else writes the template.
+    pub fn edit(&mut self, to: &str) {
+        self.want.target = target(to);
+        self.view.workload.image = image(to);
+        self.view.workload.observed = false;
+    }
+
     /// One pass of the operator, and what Kubernetes makes of it.
     pub fn pass(&mut self) -> Decision {
         let plan = rollout::plan(&self.want, &self.view, self.now);
         assert_eq!(rollout::plan(&self.want, &self.view, self.now), plan, "the same view gives the same plan");
         self.view.record = plan.record;
         self.view.approvals = plan.approvals;
+        self.view.given_up = plan.given_up;
+        self.view.requests = Requests::default();
         if let Some(keeper) = &mut self.keeper {
             keeper.look(&self.view, self.now);
             if let Decision::Act(step) = &plan.decision {
@@ -195,6 +215,7 @@ impl World {
         let highest = self.view.outdated().next_back();
         match step {
             Step::WriteTemplate { strategy, .. } => {
+                assert_eq!(self.want.trigger, Trigger::Version, "X7: it is somebody else's");
                 let record = self.view.record.as_ref().expect("recorded first");
                 let holding = match record.order {
                     Order::ReverseOrdinal => Strategy::RollingUpdate { partition: replicas },
@@ -445,7 +466,7 @@ impl World {
             {
                 self.view.quorum.leader = Fact::Known(name(index));
             }
-            2 => self.want.target = super::target([super::OLD, super::NEW, super::NEWER][dice.below(3) as usize]),
+            2 => self.want.target = target([super::OLD, super::NEW, super::NEWER][dice.below(3) as usize]),
             3 => self.want.paused = !self.want.paused,
             4 => {
                 self.only_unready_are_broken = true;
