@@ -39,6 +39,10 @@ enum Plot {
     LeaderLast,
     /// An upgrade under OnDelete of a set that was rolled by its partition.
     ToLeaderLast,
+    /// The pods of a template that somebody else writes.
+    Template,
+    /// An upgrade that a person takes back half way.
+    Rollback,
 }
 
 /// All that is struck at. The first leader is on the lowest, the highest and the middle ordinal; a mend by a revert and one by a
@@ -52,6 +56,8 @@ pub const STORIES: &[Story] = &[
     Story { setting: OPENBAO, plot: Plot::Upgrade, seed: 3 },
     Story { setting: PD, plot: Plot::LeaderLast, seed: 3 },
     Story { setting: ETCD, plot: Plot::ToLeaderLast, seed: 1 },
+    Story { setting: OPENBAO, plot: Plot::Template, seed: 2 },
+    Story { setting: PD, plot: Plot::Rollback, seed: 1 },
 ];
 
 /// Those under OnDelete among them.
@@ -72,6 +78,8 @@ impl Story {
             Plot::Mend => self.setting.mend(self.seed),
             Plot::LeaderLast => self.setting.leader_last(self.seed),
             Plot::ToLeaderLast => self.setting.to_leader_last(self.seed),
+            Plot::Template => self.setting.template(self.seed),
+            Plot::Rollback => self.setting.rollback(self.seed),
         }
     }
 }

@@ -177,10 +177,51 @@ impl Setting {
         Scenario { max_leader_moves: Some(1), ..scenario }
     }
 
+    /// The reference upgrade of a set whose template somebody else writes.
+    pub fn template(&self, seed: u64) -> Scenario {
+        let mut scenario = self.leader_last(seed);
+        follow(&mut scenario.objects);
+        scenario.timeline.push(after(Duration::from_secs(1), self.edit(self.reference.1)));
+        scenario
+    }
+
+    /// The reference upgrade, taken back by a person when its first member is done, and tried again when all are back.
+    pub fn rollback(&self, seed: u64) -> Scenario {
+        // The second member waits long enough for everybody to find the first one done, however late they look.
+        let soaks =
+            |time: &str, request: &str| self.spec(json!({"upgrade": {"soak": time}, "requests": {request: "please"}}));
+        let mut scenario = self.reference(seed);
+        scenario.timeline.extend([
+            after(Duration::ZERO, self.spec(json!({"upgrade": {"soak": "1h"}}))),
+            Moment { when: When::Replaced(1), action: Action::DropWatches },
+            after(Duration::from_mins(2), soaks("0s", "rollback")),
+            after(Duration::from_mins(2), soaks("0s", "retry")),
+        ]);
+        Scenario { max_leader_moves: None, ..scenario }
+    }
+
+    /// Somebody else writes the template.
+    pub fn edit(&self, version: &str) -> Action {
+        let ports = json!([{"containerPort": self.port}]);
+        let containers = json!([{"name": self.name, "image": self.image(version), "ports": ports}]);
+        let patch = json!({"spec": {"template": {"spec": {"containers": containers}}}});
+        Action::Patch { target: self.workload(), patch }
+    }
+
     /// A change of the QuorumCluster's spec.
     #[expect(clippy::needless_pass_by_value, reason = "callers write the JSON in place")]
     pub fn spec(&self, patch: Value) -> Action {
         Action::Patch { target: self.subject(), patch: json!({ "spec": patch }) }
+    }
+}
+
+/// Leaves the template to somebody else.
+pub fn follow(objects: &mut [Value]) {
+    for object in objects.iter_mut().filter(|object| object["kind"] == "QuorumCluster") {
+        object["spec"]["trigger"] = json!("Template");
+        if let Some(spec) = object["spec"].as_object_mut() {
+            spec.remove("version");
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use windlass_sim::{
 
 use crate::{
     crash, fleet, operator,
-    setting::{ETCD, OPENBAO, PD, Setting, after},
+    setting::{ETCD, OPENBAO, PD, Setting, after, follow},
 };
 
 const NODES: u64 = 3;
@@ -46,11 +46,13 @@ pub fn scenario(seed: u64) -> Scenario {
         timeline: Vec::new(),
         mends: Vec::new(),
         allowed: false,
+        gives_up: false,
     };
     for _ in 0..walk.rng.below(9) {
         walk.step();
     }
     walk.gates(Rng::new(seed).fork("gates"));
+    walk.requests(Rng::new(seed).fork("requests"));
     walk.mend();
     let mut objects = setting.objects(members, setting.versions[from], setting.versions[to]);
     if walk.rng.one_in(4) {
@@ -61,10 +63,15 @@ pub fn scenario(seed: u64) -> Scenario {
         }
     }
     way.shape(&mut objects);
+    if way == Way::Template {
+        walk.timeline.insert(0, after(Duration::from_millis(500), walk.ask(to)));
+    }
     let faults = !walk.rng.one_in(3);
     // Another version half way makes another upgrade.
-    let harmless =
-        |moment: &Moment| matches!(&moment.action, Action::Patch { patch, .. } if patch["spec"]["version"].is_null());
+    let harmless = |moment: &Moment| match &moment.action {
+        Action::Patch { patch, .. } => patch["spec"]["version"].is_null() && patch["spec"]["requests"].is_null(),
+        _ => false,
+    };
     let undisturbed = !faults && walk.timeline.iter().all(harmless);
     Scenario {
         seed,
@@ -93,11 +100,16 @@ enum Way {
     ToOnDelete,
     /// OnDelete, and ReverseOrdinal is asked for.
     ToPartition,
+    /// OnDelete, and somebody else writes the template.
+    Template,
 }
 
 impl Way {
     /// Every third seed or so has to do with OnDelete.
     fn of(seed: u64) -> Self {
+        if Rng::new(seed).fork("trigger").one_in(8) {
+            return Self::Template;
+        }
         match Rng::new(seed).fork("order").below(10) {
             0 | 1 => Self::OnDelete,
             2 => Self::ToOnDelete,
@@ -107,7 +119,7 @@ impl Way {
     }
 
     fn is_leader_last(self) -> bool {
-        matches!(self, Self::OnDelete | Self::ToOnDelete)
+        matches!(self, Self::OnDelete | Self::ToOnDelete | Self::Template)
     }
 
     fn shape(self, objects: &mut [Value]) {
@@ -116,7 +128,11 @@ impl Way {
             Self::OnDelete => (true, None),
             Self::ToOnDelete => (false, Some("LeaderLast")),
             Self::ToPartition => (true, Some("ReverseOrdinal")),
+            Self::Template => (true, None),
         };
+        if self == Self::Template {
+            follow(objects);
+        }
         for object in objects {
             if object["kind"] == "StatefulSet" && on_delete {
                 object["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
@@ -143,9 +159,42 @@ struct Walk {
     mends: Vec<Action>,
     /// In the end somebody allows downgrades and downtime.
     allowed: bool,
+    /// Somebody gives an upgrade up.
+    gives_up: bool,
 }
 
 impl Walk {
+    /// Somebody asks for a version, wherever they ask.
+    fn ask(&self, which: usize) -> Action {
+        let version = self.setting.versions[which];
+        match self.way {
+            Way::Template => self.setting.edit(version),
+            Way::Partition | Way::OnDelete | Way::ToOnDelete | Way::ToPartition => {
+                self.setting.spec(json!({ "version": version }))
+            }
+        }
+    }
+
+    /// In a quarter of the seeds somebody stops an upgrade, takes it back or tries it again, or wants it to go back by itself.
+    fn requests(&mut self, mut rng: Rng) {
+        if !rng.one_in(4) || self.way == Way::Template {
+            return;
+        }
+        self.gives_up = true;
+        for number in 0..=rng.below(3) {
+            let ask = |request: &str| self.setting.spec(json!({"requests": {request: format!("{request}-{number}")}}));
+            let action = match rng.below(5) {
+                0 => ask("abort"),
+                1 | 2 => ask("rollback"),
+                3 => ask("retry"),
+                _ => self.setting.spec(json!({"onDeadline": "Revert"})),
+            };
+            let place = usize::try_from(rng.below(self.timeline.len() as u64 + 1)).unwrap_or(0);
+            let soon = rng.between(Duration::from_millis(10), Duration::from_secs(40));
+            self.timeline.insert(place, after(soon, action));
+        }
+    }
+
     /// The controllers stand still, a permit is given, and then something changes: the permit must be taken back before they move.
     fn trap(&mut self) {
         let permits = self.timeline.iter().filter(|moment| matches!(moment.when, When::Permitted(_))).count();
@@ -177,7 +226,7 @@ impl Walk {
         if !self.rng.one_in(3) {
             let other = if self.rng.one_in(2) { self.from } else { usize::try_from(self.rng.below(4)).unwrap_or(0) };
             let noticed = self.rng.between(Duration::from_secs(5), Duration::from_secs(90));
-            let asked = self.setting.spec(json!({"version": self.setting.versions[other]}));
+            let asked = self.ask(other);
             self.timeline.push(after(noticed, asked));
         }
         self.mends.push(Action::Image(image, ImageBehaviour::Works));
@@ -204,13 +253,12 @@ impl Walk {
         let short = self.rng.between(Duration::from_secs(1), Duration::from_secs(40));
         let node = format!("node-{}", self.rng.below(NODES));
         let (action, mend) = match self.rng.below(18) {
-            0 | 1 => (
-                self.setting
-                    .spec(json!({"version": self.setting.versions[usize::try_from(self.rng.below(4)).unwrap_or(0)]})),
-                None,
-            ),
-            2 | 3 => (self.setting.spec(json!({"version": self.setting.versions[self.from]})), None),
-            4 => (self.setting.spec(json!({"version": self.setting.versions[self.to]})), None),
+            0 | 1 => {
+                let any = usize::try_from(self.rng.below(4)).unwrap_or(0);
+                (self.ask(any), None)
+            }
+            2 | 3 => (self.ask(self.from), None),
+            4 => (self.ask(self.to), None),
             5 => (self.setting.spec(json!({"paused": true})), Some(self.setting.spec(json!({"paused": false})))),
             6 if self.rng.one_in(2) => (Action::Pressure(place), None),
             6 => (Action::Crash(place), None),
@@ -332,6 +380,13 @@ impl Walk {
                 self.setting.spec(json!({"policy": {"allowDowngrade": true, "acceptDowntime": true}})),
             ));
         }
+        if self.gives_up {
+            // Somebody looks at what was given up, now and when every deadline is over.
+            for (token, minutes) in [("soon", 1), ("later", 12)] {
+                let retry = self.setting.spec(json!({"onDeadline": "Hold", "requests": {"retry": token}}));
+                self.timeline.push(after(Duration::from_mins(minutes), retry));
+            }
+        }
         if self.way.is_leader_last() && self.timeline.len() > 1 {
             // A template that was put back waits for a person, who looks now and when every deadline is over (H21).
             for (token, minutes) in [("soon", 2), ("later", 10)] {
@@ -378,7 +433,9 @@ fn untrue(outcome: &Outcome) -> Option<String> {
         return None;
     }
     let end = crash::end_state(outcome);
-    let version = outcome.subject["spec"]["version"].as_str().unwrap_or_default();
+    let image = end["set"].pointer("/template/spec/containers/0/image").and_then(Value::as_str).unwrap_or_default();
+    let written = image.rsplit_once(":v").map_or("", |(_, version)| version);
+    let version = outcome.subject["spec"]["version"].as_str().unwrap_or(written);
     let members = end["members"].as_array().cloned().unwrap_or_default();
     let strayed = members.iter().find(|member| member[1] != format!("v{version}"));
     if let Some(member) = strayed {

@@ -175,6 +175,7 @@ async fn what_is_not_said_is_filled_in() {
     let expected = json!({
         "workload": {"statefulSet": "pd", "container": "pd"},
         "system": {"type": "Pd", "port": 2379},
+        "trigger": "Version",
         "version": TO,
         // The order is left to what the set itself is.
         "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {}},
@@ -183,6 +184,7 @@ async fn what_is_not_said_is_filled_in() {
         },
         "gates": {"approval": {"mode": "None"}},
         "policy": {"allowDowngrade": false, "acceptDowntime": false},
+        "onDeadline": "Hold",
         "requests": {},
         "deletionPolicy": "Restore",
         "paused": false,
@@ -234,6 +236,22 @@ async fn gates_that_make_no_sense_are_refused() {
     let mode = json!({"gates": {"approval": {"mode": "Sometimes"}}});
     is_refused(&create(&api(), mode).await, "spec.gates.approval.mode");
     is_refused(&create(&api(), json!({"upgrade": {"soak": "a day"}})).await, "spec.upgrade.soak");
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_trigger_template_the_template_says_what_is_wanted() {
+    let template = |more: Value| {
+        let mut spec = json!({"trigger": "Template", "version": null});
+        merge(&mut spec, more);
+        spec
+    };
+    assert_eq!(create(&api(), json!({"trigger": "Template", "version": null})).await.0, 201);
+    assert_eq!(create(&api(), json!({"trigger": "Template"})).await.0, 201, "a version that no tag tells");
+    is_refused(&create(&api(), template(json!({"image": "pd:v8.5.3"}))).await, "spec.image");
+    is_refused(&create(&api(), template(json!({"onDeadline": "Revert"}))).await, "spec.onDeadline");
+    let order = |order: &str| template(json!({"updateStrategy": {"rollingUpdate": {"order": order}}}));
+    is_refused(&create(&api(), order("ReverseOrdinal")).await, "spec.updateStrategy.rollingUpdate.order");
+    assert_eq!(create(&api(), order("LeaderLast")).await.0, 201);
 }
 
 #[tokio::test(start_paused = true)]

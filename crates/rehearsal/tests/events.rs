@@ -101,7 +101,8 @@ fn a_hold_is_told_once_however_long_it_lasts() {
 #[test]
 fn a_detour_is_told_step_by_step() {
     let wrong = set(&json!({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 7}}}}));
-    let mend = set(&json!({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 2}}}}));
+    // Everything held, so that nothing moves before Windlass does.
+    let mend = set(&json!({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 3}}}}));
     let tale = tell(three(), vec![at(When::Permitted(1), wrong), pd::after(A_WHILE, mend)]);
     tale.ended_ready_at(TO);
     each_is_told_once(&tale);

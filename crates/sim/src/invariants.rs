@@ -91,6 +91,7 @@ struct Judge<'a> {
 }
 
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 struct Set {
     object: Value,
     truths: Vec<(Timestamp, QuorumTruth)>,
@@ -100,6 +101,11 @@ struct Set {
     template_written: Option<Timestamp>,
     /// What was asked for since all members last ran one version.
     wanted: Vec<String>,
+    /// That version, where people asked to go back to it should anything go wrong.
+    home: Option<String>,
+    may_return: bool,
+    /// Somebody else writes the template.
+    follows: bool,
     allow_downgrade: bool,
     accept_downtime: bool,
     /// When a member of a version first led since then.
@@ -156,6 +162,11 @@ impl Judge<'_> {
                 };
                 if ours {
                     self.our_write(at, &name, &before, &after);
+                } else if images(before.pointer("/spec/template/spec")) != images(after.pointer("/spec/template/spec"))
+                {
+                    let set = self.sets.entry(name.clone()).or_default();
+                    set.wanted
+                        .extend(images(after.pointer("/spec/template/spec")).iter().filter_map(|image| tag(image)));
                 }
                 self.sets.entry(name).or_default().object = after;
             }
@@ -191,6 +202,8 @@ impl Judge<'_> {
         let set = self.sets.entry((change.namespace.clone(), workload.to_owned())).or_default();
         set.allow_downgrade = spec.pointer("/policy/allowDowngrade") == Some(&Value::Bool(true));
         set.accept_downtime = spec.pointer("/policy/acceptDowntime") == Some(&Value::Bool(true));
+        set.follows = spec["trigger"] == "Template";
+        set.may_return = !spec["requests"]["rollback"].is_null() || spec["onDeadline"] == "Revert";
         if let Some(version) = spec["version"].as_str() {
             let version = version.trim_start_matches('v').to_owned();
             if set.wanted.last() != Some(&version) {
@@ -208,7 +221,11 @@ impl Judge<'_> {
         if before.pointer("/spec/template") != after.pointer("/spec/template") {
             set.template_written = Some(at);
         }
+        let follows = set.follows && before.pointer("/spec/template") != after.pointer("/spec/template");
         let down = set.down.clone();
+        if follows {
+            self.violation(at, "the template was written by us although somebody else writes it");
+        }
         if let (Some(pod), Some(other)) = (freed.first(), held.first()) {
             self.violation(at, &format!("{pod} let go while the permit for {other} still stands"));
         }
@@ -311,11 +328,18 @@ impl Judge<'_> {
         let (sound, leads) = member.map_or((false, false), |member| (member.healthy, member.leader));
         let alone = set.object.pointer("/spec/replicas") == Some(&Value::from(1));
         let other = set.down.iter().find(|other| **other != pod.1).cloned();
+        set.upgrading = true;
+        let to = template.iter().find_map(|image| tag(image)).unwrap_or_default();
+        let led = set.led.iter().find(|(led, since)| older(&to, led) && **since + REACTION < at);
+        let backwards = led.filter(|_| set.follows && sound && !set.allow_downgrade).map(|(led, _)| led.clone());
         set.mended.push(pod.1.clone());
         set.down.push(pod.1.clone());
         self.verdict.restarts.push(pod.1.clone());
         if let Some(other) = other.filter(|_| on_delete && sound) {
             self.violation(at, &format!("{} deleted by us while {other} is still down because of us", pod.1));
+        }
+        if let Some(led) = backwards {
+            self.violation(at, &format!("{} deleted by us for the older {to} although {led} had led", pod.1));
         }
         let conditions = before.pointer("/status/conditions").and_then(Value::as_array);
         let ready = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
@@ -459,6 +483,7 @@ impl Judge<'_> {
             let last = set.wanted.pop();
             set.wanted.clear();
             set.wanted.extend(last.filter(|last| *last != plain(&truth.members[0].version)));
+            set.home = Some(plain(&truth.members[0].version));
             let leader = truth.members.iter().find(|member| member.leader).map(|leader| plain(&leader.version));
             set.led.retain(|version, _| Some(version) == leader.as_ref());
         }
@@ -507,12 +532,19 @@ fn unasked(set: &Set, to: &str, from: &str) -> Option<String> {
     if set.allow_downgrade {
         return None;
     }
-    if !set.wanted.contains(&plain(to)) {
+    let returns = set.may_return && set.home.as_deref() == Some(&plain(to));
+    if !set.wanted.contains(&plain(to)) && !returns {
         return Some("nobody asked for that version".to_owned());
     }
     let led = set.led.get(&plain(from))?;
     let written = set.template_written?;
     (*led + REACTION < written).then(|| format!("{from} had led, and no downgrade was allowed"))
+}
+
+/// The version that an image's tag names.
+fn tag(image: &str) -> Option<String> {
+    let (_, tag) = image.trim_matches('"').rsplit_once(':')?;
+    Some(plain(tag))
 }
 
 fn plain(version: &str) -> String {
