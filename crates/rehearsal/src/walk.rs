@@ -68,9 +68,9 @@ pub fn scenario(seed: u64) -> Scenario {
     }
     let faults = !walk.rng.one_in(3);
     // Another version half way makes another upgrade.
-    let harmless = |moment: &Moment| match &moment.action {
-        Action::Patch { patch, .. } => patch["spec"]["version"].is_null() && patch["spec"]["requests"].is_null(),
-        _ => false,
+    let harmless = |moment: &Moment| {
+        let Action::Patch { patch, .. } = &moment.action else { return false };
+        patch["spec"]["version"].is_null() && patch["spec"]["requests"].is_null()
     };
     let undisturbed = !faults && walk.timeline.iter().all(harmless);
     Scenario {
@@ -125,10 +125,9 @@ impl Way {
     fn shape(self, objects: &mut [Value]) {
         let (on_delete, order) = match self {
             Self::Partition => return,
-            Self::OnDelete => (true, None),
+            Self::OnDelete | Self::Template => (true, None),
             Self::ToOnDelete => (false, Some("LeaderLast")),
             Self::ToPartition => (true, Some("ReverseOrdinal")),
-            Self::Template => (true, None),
         };
         if self == Self::Template {
             follow(objects);
