@@ -391,7 +391,7 @@ mod tests {
     #[case::past_the_signed_ones("body.huge", json!(u64::MAX))]
     #[case::not_whole("body.half", json!(0.5))]
     #[case::has("has(body.a) && !has(body.b)", json!(true))]
-    #[case::a_number_in_a_text("int(body.wide)", json!(1 << 60))]
+    #[case::a_number_in_a_text("int(body.wide)", json!(1_u64 << 60))]
     #[case::text("string(body.a.b) + '!'", json!("1!"))]
     #[case::parts_of_text("text.contains('wide') && text.startsWith('{') && text.endsWith('}')", json!(true))]
     #[case::membership("'x' in body.list && size(body.list) == 2", json!(true))]
