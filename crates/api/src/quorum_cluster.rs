@@ -1,5 +1,7 @@
 //! `QuorumCluster`: a StatefulSet that already exists, the quorum system in it, and the version it shall run.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -146,6 +148,8 @@ pub enum SystemType {
     OpenBao,
     /// Vault with Raft storage.
     Vault,
+    /// Any other with HTTP endpoints, as `http` describes it.
+    Http,
 }
 
 impl SystemType {
@@ -156,14 +160,7 @@ impl SystemType {
             Self::Etcd => "Etcd",
             Self::OpenBao => "OpenBao",
             Self::Vault => "Vault",
-        }
-    }
-
-    /// Whether it can be told who shall lead next.
-    pub fn names_target(self) -> bool {
-        match self {
-            Self::Pd | Self::Etcd => true,
-            Self::OpenBao | Self::Vault => false,
+            Self::Http => "Http",
         }
     }
 
@@ -173,13 +170,16 @@ impl SystemType {
             Self::Pd => path::PD,
             Self::Etcd => path::ETCD,
             Self::OpenBao | Self::Vault => path::OPENBAO,
+            Self::Http => path::HTTP,
         }
     }
 }
 
 /// The quorum system.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("(self.type == 'Http') == has(self.http)").message("set http for the type Http, and for no other").field_path(".http"))]
+#[x_kube(validation = Rule::new("self.type != 'Http' || !has(self.auth) || has(self.auth.tokenSecret)").message("the type Http takes a token from tokenSecret alone").field_path(".auth"))]
 pub struct System {
     /// Which system.
     #[serde(rename = "type")]
@@ -191,9 +191,24 @@ pub struct System {
     /// Talk TLS; without it, plain HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// Who asks: OpenBao and Vault tell who their members are, and step down, only for a token.
+    /// Who asks: OpenBao and Vault tell who their members are, and step down, only for a token. With the type Http, the token of
+    /// `tokenSecret` is sent with every request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
+    /// How a system of the type Http is asked and told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<Http>,
+}
+
+impl System {
+    /// Whether it can be told who shall lead next.
+    pub fn names_target(&self) -> bool {
+        match self.type_ {
+            SystemType::Pd | SystemType::Etcd => true,
+            SystemType::OpenBao | SystemType::Vault => false,
+            SystemType::Http => self.http.as_ref().is_some_and(|http| http.hand_over.names_target()),
+        }
+    }
 }
 
 fn default_port() -> i32 {
@@ -213,7 +228,7 @@ pub struct Tls {
     pub client_secret: Option<String>,
 }
 
-/// How Windlass gets a token: exactly one of these. Its policy must allow `read` on `sys/storage/raft/configuration` and
+/// How Windlass gets a token: exactly one of these. Its policy in OpenBao or Vault must allow `read` on `sys/storage/raft/configuration` and
 /// `sys/storage/raft/autopilot/state`, and `update` with `sudo` on `sys/step-down`, and nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -246,6 +261,123 @@ pub struct LogIn {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub namespace: Option<String>,
+}
+
+/// How a system is asked and told: requests that go to every pod, with expressions in CEL on what it answers. They see `status` (a
+/// number), `body` (the parsed JSON), `text`, `headers` (by lower-case name) and `pod` (`name`, `index`, `address`). What can't be asked,
+/// can't be evaluated or is of another kind than is said here is unknown, and blocks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Http {
+    /// Yields true where the pod takes part in a working quorum, false where it does not.
+    pub health: Question,
+    /// Yields who leads, as the pod knows it: its id, or null or an empty text where it knows of nobody. Or, where the system does not tell
+    /// that, true where the pod itself leads and false where it does not.
+    pub leader: Question,
+    /// Yields the version that the pod runs, as a text.
+    pub version: Question,
+    /// Yields how far the pod's log is applied, as a whole number; null where it does not tell. Without this, a replaced member counts as
+    /// caught up when it is healthy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<Question>,
+    /// Yields what the system calls the pod, where that is not the pod's name: `leader` and `target` are such ids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Question>,
+    /// Yields the names of the pods that have a vote, as a list. Without this, all pods of the StatefulSet are believed to have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub members: Option<Question>,
+    /// How the leader is told to hand over. Any 2xx is taken for an answer; that leadership moved is read back.
+    pub hand_over: HttpHandOver,
+    /// The header that carries the token of `auth`. Without this, `Authorization`, as a bearer token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    pub token_header: Option<String>,
+}
+
+/// A request, and the expression on its answer. Requests that are the same are sent once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Question {
+    /// How it is sent.
+    #[serde(default)]
+    pub method: QuestionMethod,
+    /// Path and query.
+    #[schemars(length(min = 1, max = 1024), regex(pattern = "^/"))]
+    pub path: String,
+    /// Headers by their names. With a body, `Content-Type` is `application/json` unless it is set here.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// What is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 4096))]
+    pub body: Option<String>,
+    /// What the answer means. One that does not look at `status` is asked of a 2xx alone.
+    #[schemars(length(min = 1, max = 1024))]
+    pub cel: String,
+}
+
+/// How a question is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum QuestionMethod {
+    /// GET.
+    #[default]
+    #[serde(rename = "GET")]
+    Get,
+    /// POST, for systems that are asked so. It must change nothing: it is sent in every pass.
+    #[serde(rename = "POST")]
+    Post,
+}
+
+/// How the leader is told to hand over, at its own pod. Where it can be told to whom, `pathCel` or `bodyCel` says so with `target`, the id
+/// of the member that shall lead; otherwise whoever is elected is read back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.path) != has(self.pathCel)").message("set either path or pathCel"))]
+#[x_kube(validation = Rule::new("!has(self.body) || !has(self.bodyCel)").message("set body or bodyCel, not both"))]
+pub struct HttpHandOver {
+    /// How it is sent.
+    #[serde(default)]
+    pub method: HandOverMethod,
+    /// Path and query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024), regex(pattern = "^/"))]
+    pub path: Option<String>,
+    /// Yields path and query, as a text. `target` is percent-encoded in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub path_cel: Option<String>,
+    /// Headers by their names. With a body, `Content-Type` is `application/json` unless it is set here.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// What is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 4096))]
+    pub body: Option<String>,
+    /// Yields what is sent: a text as it is, everything else as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub body_cel: Option<String>,
+}
+
+impl HttpHandOver {
+    fn names_target(&self) -> bool {
+        self.path_cel.is_some() || self.body_cel.is_some()
+    }
+}
+
+/// How a hand-over is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum HandOverMethod {
+    /// POST.
+    #[default]
+    #[serde(rename = "POST")]
+    Post,
+    /// PUT.
+    #[serde(rename = "PUT")]
+    Put,
+    /// GET, for systems that are told so.
+    #[serde(rename = "GET")]
+    Get,
 }
 
 /// How members are brought to the new version.

@@ -38,7 +38,7 @@ pub fn want(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Want, Hold> 
         on_deadline: spec.on_deadline.into(),
         path: spec.system.type_.path(),
         order: spec.update_strategy.rolling_update.order.map(order),
-        names_target: spec.system.type_.names_target(),
+        names_target: spec.system.names_target(),
         paused: spec.paused,
         allow_downgrade: spec.policy.allow_downgrade,
         accept_downtime: spec.policy.accept_downtime,

@@ -68,6 +68,9 @@ pub enum Error {
     /// The application refused or failed.
     #[error(transparent)]
     Application(#[from] windlass_systems::call::CallError),
+    /// The application refused or failed, or could not be told as the resource describes it.
+    #[error(transparent)]
+    Described(#[from] windlass_systems::http::Unclear),
     /// What the step needs is gone.
     #[error("{0} is gone")]
     Gone(String),
@@ -104,7 +107,7 @@ impl Error {
                 // 429, 5xx, or no answer at all.
                 Some(_) | None => Class::Transient,
             },
-            Self::NoAnswer { .. } | Self::Application(_) => Class::Transient,
+            Self::NoAnswer { .. } | Self::Application(_) | Self::Described(_) => Class::Transient,
             Self::Lost => Class::Lost,
             Self::EvidenceTooOld(_) | Self::Gone(_) => Class::Stale,
         }

@@ -163,8 +163,12 @@ async fn hand_over(
     };
     let Some(id) = observed.seen.ids.get(to) else { return Err(Error::Gone(format!("member {to}"))) };
     let left = actor.lease.remaining(actor.term)?;
-    let line =
-        Line { system: resource.spec.system.type_, transport: transport.as_ref(), token: observed.token.as_ref() };
+    let line = Line {
+        system: resource.spec.system.type_,
+        http: observed.http.as_ref().ok().and_then(Option::as_ref),
+        transport: transport.as_ref(),
+        token: observed.token.as_ref(),
+    };
     system::hand_over(line, leader, id, left).await
 }
 

@@ -4,13 +4,12 @@
 //! said nothing. Who leads is known only if all who answered agree.
 
 pub mod etcd;
+pub mod http;
 pub mod openbao;
 pub mod pd;
 
-use windlass_systems::CallError;
-
 /// Why nobody, or not everybody, told anything.
-fn silence<'a>(errors: impl Iterator<Item = &'a CallError>) -> String {
-    let errors: Vec<String> = errors.map(ToString::to_string).collect();
+fn silence(errors: impl Iterator<Item: ToString>) -> String {
+    let errors: Vec<String> = errors.map(|error| error.to_string()).collect();
     if errors.is_empty() { "no pod has an address yet".into() } else { errors.join("; ") }
 }

@@ -12,6 +12,7 @@ pub mod auth;
 pub mod client;
 pub mod clock;
 pub mod controller;
+pub mod describe;
 pub mod dial;
 pub mod error;
 pub mod events;

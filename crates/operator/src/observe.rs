@@ -16,18 +16,19 @@ use kube::{
     core::Selector,
 };
 use tokio::time::Instant;
-use windlass_api::QuorumCluster;
+use windlass_api::{QuorumCluster, quorum_cluster::SystemType};
 use windlass_plan::{
     Fact,
     bug::{self, Bug},
 };
 use windlass_systems::{
+    http,
     secret::Secret as Token,
     transport::{Peer, Transport},
 };
 
 use crate::{
-    Context,
+    Context, describe,
     dial::TlsMaterial,
     error::{Class, Error},
     queue::Key,
@@ -52,6 +53,8 @@ pub struct Observed {
     pub seen: Seen,
     /// How each pod is reached.
     pub peers: Vec<Peer>,
+    /// How the system is asked and told, where the resource describes that; or why it can't be.
+    pub http: Result<Option<http::System>, http::Invalid>,
     /// The TLS material, where the resource names some.
     pub tls: Option<TlsMaterial>,
     /// The token that was shown, where the system wants one.
@@ -85,6 +88,7 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
             siblings,
             seen,
             peers: vec![],
+            http: Ok(None),
             tls: None,
             token: None,
         });
@@ -106,16 +110,17 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
 
     let places = places(&set, &namespace, &pods);
     let peers = peers(resource, &places);
+    let http = describe::system(&resource.spec.system);
     // Secrets that can't be read make the members unknown, and nothing else: a permit that stands is minded all the same.
     let tls = tls(context, resource, &namespace).await.unwrap_or_else(|error| Err(error.story()));
     let (seen, tls, token) = match tls {
         Ok(tls) => {
-            let (seen, token) = ask(context, resource, tls.as_ref(), &peers, &places).await;
+            let (seen, token) = ask(context, resource, &http, tls.as_ref(), &peers, &places).await;
             (seen, tls, token)
         }
         Err(why) => (Seen::unknown(&why), None, None),
     };
-    Ok(Observed { since, set: Some(set), pods, nodes, budgets, siblings, seen, peers, tls, token })
+    Ok(Observed { since, set: Some(set), pods, nodes, budgets, siblings, seen, peers, http, tls, token })
 }
 
 /// Whether the nodes under these pods are cordoned: one by one, for there may be thousands of others. One that is not there, or may not
@@ -173,10 +178,15 @@ fn peers(resource: &QuorumCluster, places: &[Place]) -> Vec<Peer> {
 async fn ask(
     context: &Context,
     resource: &QuorumCluster,
+    http: &Result<Option<http::System>, http::Invalid>,
     tls: Option<&TlsMaterial>,
     peers: &[Peer],
     places: &[Place],
 ) -> (Seen, Option<Token>) {
+    let http = match http {
+        Ok(http) => http.as_ref(),
+        Err(error) => return (Seen::unknown(&error.to_string()), None),
+    };
     let transport = match context.dial.transport(tls) {
         Ok(transport) => transport,
         Err(why) => return (Seen::unknown(&format!("the TLS material can't be used: {why}")), None),
@@ -186,7 +196,8 @@ async fn ask(
             Ok(token) => token,
             Err(why) => return (Heard::from(Seen::unknown(&why)), None),
         };
-        let line = Line { system: resource.spec.system.type_, transport: transport.as_ref(), token: token.as_ref() };
+        let system = resource.spec.system.type_;
+        let line = Line { system, http, transport: transport.as_ref(), token: token.as_ref() };
         (system::ask(line, peers, places).await, token)
     };
     let (heard, token) = once().await;
@@ -208,6 +219,10 @@ async fn token(
 ) -> Result<Option<Token>, String> {
     let Some(auth) = &resource.spec.system.auth else { return Ok(None) };
     let Some(name) = &auth.token_secret else {
+        if resource.spec.system.type_ == SystemType::Http {
+            // The operator's own token is for OpenBao and Vault, and not for whatever else listens there (H41).
+            return Err("spec.system.auth: the type Http takes a token from tokenSecret alone".into());
+        }
         let key = Key::of(resource);
         return context.tokens.get(&key, auth, context.dial.as_ref(), transport, peers).await.map(Some);
     };

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 use windlass_api::quorum_cluster::SystemType;
 use windlass_plan::{MemberName, Quorum};
 use windlass_systems::{
-    CallError, Class, Timeouts, etcd, openbao, pd,
+    CallError, Class, Timeouts, etcd, http, openbao, pd,
     secret::Secret,
     transport::{Peer, Transport},
 };
@@ -57,18 +57,23 @@ impl Seen {
 pub struct Line<'a> {
     /// Which system.
     pub system: SystemType,
+    /// How it is asked and told, where the resource describes that.
+    pub http: Option<&'a http::System>,
     /// How its pods are reached.
     pub transport: &'a dyn Transport,
     /// Who asks, where the system wants to know.
     pub token: Option<&'a Secret>,
 }
 
+/// Nothing tells how to ask.
+const UNDESCRIBED: &str = "spec.system.http does not tell how to ask";
+
 /// Which of the two; none for the systems that are neither.
 fn product(system: SystemType) -> Option<openbao::Product> {
     match system {
         SystemType::OpenBao => Some(openbao::Product::OpenBao),
         SystemType::Vault => Some(openbao::Product::Vault),
-        SystemType::Pd | SystemType::Etcd => None,
+        SystemType::Pd | SystemType::Etcd | SystemType::Http => None,
     }
 }
 
@@ -88,7 +93,7 @@ impl From<Seen> for Heard {
 
 /// Asks every peer.
 pub async fn ask(line: Line<'_>, peers: &[Peer], places: &[Place]) -> Heard {
-    let Line { system, transport, token } = line;
+    let Line { system, http: described, transport, token } = line;
     let timeouts = Timeouts::default();
     match system {
         SystemType::Pd => {
@@ -105,12 +110,19 @@ pub async fn ask(line: Line<'_>, peers: &[Peer], places: &[Place]) -> Heard {
             let denied = answers.iter().any(|answer| answer.said.as_ref().is_err_and(refused));
             Heard { seen: facts::openbao::seen(&answers, places), denied }
         }
+        SystemType::Http => match described {
+            Some(system) => {
+                let answers = http::observe(system, transport, peers, token, &timeouts).await;
+                facts::http::seen(&answers, places).into()
+            }
+            None => Seen::unknown(UNDESCRIBED).into(),
+        },
     }
 }
 
 /// Tells the leader to hand over to the member that the system calls `to`, and waits no longer than `limit`.
 pub async fn hand_over(line: Line<'_>, leader: &Peer, to: &str, limit: Duration) -> Result<(), Error> {
-    let Line { system, transport, token } = line;
+    let Line { system, http: described, transport, token } = line;
     let timeouts = Timeouts::default();
     let timeouts = Timeouts { verb: timeouts.verb.min(limit), ..timeouts };
     match system {
@@ -121,6 +133,10 @@ pub async fn hand_over(line: Line<'_>, leader: &Peer, to: &str, limit: Duration)
         SystemType::OpenBao | SystemType::Vault => {
             let Some(token) = token else { return Err(Error::Gone("the token".into())) };
             openbao::step_down(transport, leader, token, &timeouts).await?;
+        }
+        SystemType::Http => {
+            let Some(system) = described else { return Err(Error::Gone("spec.system.http".into())) };
+            http::hand_over(system, transport, leader, to, token, &timeouts).await?;
         }
     }
     Ok(())

@@ -46,6 +46,9 @@ pub fn validate(resource: &QuorumCluster, observed: &Observed) -> Result<Validat
     if view.workload.replicas == 0 {
         return Err(Hold::new(Reason::NoReplicas, format!("StatefulSet {name} is scaled to 0")));
     }
+    if let Err(error) = &observed.http {
+        return Err(Hold::new(Reason::InvalidSpec, error.to_string()));
+    }
     let mut want = translate::want(&resource.spec, &view.workload.image)?;
     if resource.spec.image.is_none()
         && want.trigger == Trigger::Version

@@ -53,6 +53,9 @@ pub const ETCD: Path =
 /// OpenBao and Vault: releases may be skipped. Going back is a downgrade of the data and has a switch of its own (H15).
 pub const OPENBAO: Path = Path { system: "OpenBao", minors: Minors::Freely, doorsteps: &[] };
 
+/// A system that a resource describes: no rule is known. Going back is a downgrade of the data and has a switch of its own (H15).
+pub const HTTP: Path = Path { system: "the system", minors: Minors::Freely, doorsteps: &[] };
+
 impl Path {
     /// Whether there is a way from one version to another; if not, why, and which way there is. `told` is the version that the
     /// system itself was told to go back to, where it has such a thing.

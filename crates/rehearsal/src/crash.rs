@@ -14,7 +14,7 @@ use windlass_sim::{
 
 use crate::{
     fleet, operator,
-    setting::{ETCD, OPENBAO, PD, Setting},
+    setting::{ETCD, HTTP, OPENBAO, PD, Setting},
 };
 
 /// At the very moment of the take-over, some time after it, and when all is done.
@@ -58,6 +58,7 @@ pub const STORIES: &[Story] = &[
     Story { setting: ETCD, plot: Plot::ToLeaderLast, seed: 1 },
     Story { setting: OPENBAO, plot: Plot::Template, seed: 2 },
     Story { setting: PD, plot: Plot::Rollback, seed: 1 },
+    Story { setting: HTTP, plot: Plot::Upgrade, seed: 3 },
 ];
 
 /// Those under OnDelete among them.

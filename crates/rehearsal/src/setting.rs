@@ -30,6 +30,8 @@ pub struct Setting {
     port: u16,
     /// The role that Windlass logs in with, where the system wants to know who asks.
     role: Option<&'static str>,
+    /// An example whose description of the system is used, where it is described.
+    example: Option<&'static str>,
 }
 
 /// PD.
@@ -43,6 +45,7 @@ pub const PD: Setting = Setting {
     versions: ["8.1.2", "8.5.0", "8.5.3", "9.0.1"],
     port: 2379,
     role: None,
+    example: None,
 };
 
 /// etcd, one minor release further. From the first of its versions to the last there is no way.
@@ -56,6 +59,7 @@ pub const ETCD: Setting = Setting {
     versions: ["3.4.34", "3.5.26", "3.5.35", "3.6.16"],
     port: 2379,
     role: None,
+    example: None,
 };
 
 /// OpenBao, which tells whom it trusts and can't be told who leads next.
@@ -69,6 +73,22 @@ pub const OPENBAO: Setting = Setting {
     versions: ["2.3.2", "2.4.1", "2.4.4", "2.5.5"],
     port: 8200,
     role: Some("windlass"),
+    example: None,
+};
+
+/// etcd as any system with HTTP endpoints, in the words of the documented example. Nothing is known of ways between its versions, so walks
+/// stay within a minor release.
+pub const HTTP: Setting = Setting {
+    system: "Http",
+    namespace: "registry",
+    name: "etcd",
+    repository: "registry.example/coreos/etcd",
+    reference: ("3.5.35", "3.6.16"),
+    mended: "3.6.17",
+    versions: ["3.5.21", "3.5.26", "3.5.30", "3.5.35"],
+    port: 2379,
+    role: None,
+    example: Some(include_str!("../../../docs/examples/http-etcd.yaml")),
 };
 
 impl Setting {
@@ -100,6 +120,9 @@ impl Setting {
         });
         if let Some(role) = self.role {
             object["spec"]["system"]["auth"] = json!({"kubernetes": {"role": role}});
+        }
+        if let Some(example) = self.example.and_then(|text| serde_saphyr::from_str::<Value>(text).ok()) {
+            object["spec"]["system"] = example["spec"]["system"].clone();
         }
         object
     }

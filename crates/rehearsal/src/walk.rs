@@ -13,16 +13,17 @@ use windlass_sim::{
 
 use crate::{
     crash, fleet, operator,
-    setting::{ETCD, OPENBAO, PD, Setting, after, follow},
+    setting::{ETCD, HTTP, OPENBAO, PD, Setting, after, follow},
 };
 
 const NODES: u64 = 3;
 
-/// Every fifth seed is OpenBao's, and of the others every other etcd's.
+/// Every fifth seed is OpenBao's, and of the others every other etcd's, of which one in four describes it.
 fn setting(seed: u64) -> Setting {
     match (seed % 5, seed % 2) {
         (4, _) => OPENBAO,
         (_, 0) => PD,
+        (2, _) => HTTP,
         (_, _) => ETCD,
     }
 }

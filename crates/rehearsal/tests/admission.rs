@@ -7,7 +7,7 @@ mod support;
 use http::{Method, Request};
 use serde_json::{Value, json};
 use support::{FROM, TO, three};
-use windlass_rehearsal::pd;
+use windlass_rehearsal::{pd, setting::HTTP};
 use windlass_sim::{api::Api, clock::Clock, journal::Journal};
 
 const COLLECTION: &str = "/apis/windlass.dev/v1alpha1/namespaces/tikv/quorumclusters";
@@ -91,6 +91,33 @@ async fn an_empty_or_endless_image_is_refused() {
 async fn an_unknown_system_is_refused() {
     is_refused(&create(&api(), json!({"system": {"type": "Oracle"}})).await, "spec.system.type");
     is_refused(&create(&api(), json!({"system": {"type": null}})).await, "spec.system.type");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_system_is_described_where_nothing_is_known_of_it_and_only_there() {
+    let described = HTTP.quorum_cluster(pd::NAME, TO)["spec"]["system"].clone();
+    let with = |change: Value| {
+        let mut system = described.clone();
+        merge(&mut system, change);
+        json!({ "system": system })
+    };
+    assert_eq!(create(&api(), with(json!({}))).await.0, 201);
+    assert_eq!(create(&api(), with(json!({"auth": {"tokenSecret": "token"}}))).await.0, 201);
+    is_refused(&create(&api(), with(json!({"http": null}))).await, "spec.system.http");
+    is_refused(&create(&api(), with(json!({"type": "Etcd"}))).await, "spec.system.http");
+    is_refused(&create(&api(), with(json!({"auth": {"kubernetes": {"role": "x"}}}))).await, "spec.system.auth");
+    for (change, field) in [
+        (json!({"health": null}), "spec.system.http.health"),
+        (json!({"leader": {"cel": ""}}), "spec.system.http.leader.cel"),
+        (json!({"version": {"cel": "1".repeat(1025)}}), "spec.system.http.version.cel"),
+        (json!({"version": {"path": "version"}}), "spec.system.http.version.path"),
+        (json!({"version": {"method": "DELETE"}}), "spec.system.http.version.method"),
+        (json!({"handOver": {"pathCel": "target"}}), "set either path or pathCel"),
+        (json!({"handOver": {"path": null}}), "set either path or pathCel"),
+        (json!({"handOver": {"body": "x"}}), "set body or bodyCel, not both"),
+    ] {
+        is_refused(&create(&api(), with(json!({ "http": change }))).await, field);
+    }
 }
 
 #[tokio::test(start_paused = true)]

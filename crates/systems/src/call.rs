@@ -8,11 +8,11 @@ use std::{fmt, io, time::Duration};
 
 use bytes::Bytes;
 use futures::future::join_all;
-use http::{Method, Request, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode};
 use serde::de::DeserializeOwned;
 
 use crate::{
-    secret::Secret,
+    secret::{BEARER, Secret},
     transport::{ANSWER_LIMIT, Fault, Peer, Transport},
 };
 
@@ -62,14 +62,15 @@ impl Asked {
 pub struct Reply {
     asked: Asked,
     status: StatusCode,
+    headers: HeaderMap,
     body: Bytes,
     hidden: Hidden,
 }
 
-/// Without the body: the answer to a login is a secret.
+/// Without headers and body: the answer to a login is a secret.
 impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { asked, status, body, hidden: _ } = self;
+        let Self { asked, status, headers: _, body, hidden: _ } = self;
         f.debug_struct("Reply").field("asked", asked).field("status", status).field("bytes", &body.len()).finish()
     }
 }
@@ -78,6 +79,16 @@ impl Reply {
     /// The status as sent; redirects are not followed.
     pub fn status(&self) -> StatusCode {
         self.status
+    }
+
+    /// The headers as sent.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The body as sent.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
     }
 
     /// Accepts a 2xx and makes everything else an error.
@@ -100,11 +111,19 @@ impl Reply {
         self.asked.failed(Failure::Status { code: self.status.as_u16(), text: text.to_owned() })
     }
 
+    /// Whether it is about who asks.
+    pub(crate) fn is_denied(&self) -> bool {
+        matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+    }
+
     /// The refusal that this answer is.
-    fn refused(&self) -> CallError {
+    pub(crate) fn refused(&self) -> CallError {
         let (code, text) = (self.status.as_u16(), self.hidden.line(&told(&self.body)));
-        let denied = matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        self.asked.failed(if denied { Failure::Denied { code, text } } else { Failure::Status { code, text } })
+        self.asked.failed(if self.is_denied() {
+            Failure::Denied { code, text }
+        } else {
+            Failure::Status { code, text }
+        })
     }
 
     /// Reads the body as JSON where the application answers in JSON with these statuses too; every other status is an error.
@@ -127,7 +146,8 @@ impl Reply {
         meaning(self.json()?).map_err(|text| asked.failed(Failure::Unreadable(hidden.line(&text))))
     }
 
-    fn unreadable(&self, text: &str) -> CallError {
+    /// An answer that is not what was expected, in words.
+    pub(crate) fn unreadable(&self, text: &str) -> CallError {
         self.asked.failed(Failure::Unreadable(self.hidden.line(text)))
     }
 }
@@ -137,10 +157,11 @@ impl Reply {
 struct Hidden(Vec<String>);
 
 impl Hidden {
-    /// The headers that are marked as sensitive, as those made of a [`Secret`] are.
+    /// The headers that are marked as sensitive, as those made of a [`Secret`] are. A bearer token comes back without that word, too.
     fn in_headers(request: &Request<Bytes>) -> Self {
         let sensitive = request.headers().values().filter(|value| value.is_sensitive());
-        Self(sensitive.filter_map(|value| value.to_str().ok()).map(str::to_owned).collect())
+        let bare = |value: &str| value.strip_prefix(BEARER).unwrap_or(value).to_owned();
+        Self(sensitive.filter_map(|value| value.to_str().ok()).map(bare).collect())
     }
 
     /// The text without what is hidden, as one line. Cut last: half a secret would not be found.
@@ -171,24 +192,24 @@ pub async fn call(
             if body.len() > ANSWER_LIMIT {
                 return Err(asked.failed(Failure::TooLarge));
             }
-            Ok(Reply { asked, status: head.status, body, hidden })
+            Ok(Reply { asked, status: head.status, headers: head.headers, body, hidden })
         }
     }
 }
 
 /// What one pod answered, or why its answer is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer<S> {
+pub struct Answer<S, E = CallError> {
     /// The pod that was asked.
     pub pod: String,
     /// All of it or none: where one of the reads failed, this is that failure.
-    pub said: Result<S, CallError>,
+    pub said: Result<S, E>,
 }
 
 /// Asks every pod, all at once, so that a silent one holds up no other. One answer per peer, in the order given.
-pub async fn ask_all<'a, S, F>(peers: &'a [Peer], ask: impl Fn(&'a Peer) -> F) -> Vec<Answer<S>>
+pub async fn ask_all<'a, S, E, F>(peers: &'a [Peer], ask: impl Fn(&'a Peer) -> F) -> Vec<Answer<S, E>>
 where
-    F: Future<Output = Result<S, CallError>>,
+    F: Future<Output = Result<S, E>>,
 {
     // Called for all before the first is awaited, so that what is awaited does not borrow `ask`.
     let asked = peers.iter().map(|peer| (peer, ask(peer)));

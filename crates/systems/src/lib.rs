@@ -11,6 +11,7 @@ pub mod call;
 mod escape;
 pub mod etcd;
 mod gateway;
+pub mod http;
 pub mod network;
 pub mod openbao;
 pub mod pd;

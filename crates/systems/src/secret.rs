@@ -4,6 +4,9 @@ use std::fmt;
 
 use http::HeaderValue;
 
+/// What comes before a token in `Authorization`.
+pub(crate) const BEARER: &str = "Bearer ";
+
 /// A token, or the credential that is exchanged for one. Neither `Debug` nor `Display` shows it, and [`crate::call`] takes it out of
 /// every message.
 #[derive(Clone, PartialEq, Eq)]
@@ -30,6 +33,14 @@ impl Secret {
     /// To be sent as a header.
     pub(crate) fn header(&self) -> HeaderValue {
         self.0.clone()
+    }
+
+    /// To be sent as `Authorization`.
+    pub(crate) fn bearer(&self) -> HeaderValue {
+        // What made a header by itself makes one behind a word.
+        let mut value = HeaderValue::try_from(format!("{BEARER}{}", self.reveal())).unwrap_or_else(|_| self.header());
+        value.set_sensitive(true);
+        value
     }
 
     /// To be sent in a body, or to be looked for in a message.

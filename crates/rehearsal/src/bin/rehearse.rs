@@ -85,6 +85,7 @@ enum System {
     Etcd,
     #[value(name = "openbao")]
     OpenBao,
+    Http,
 }
 
 fn main() -> Result<ExitCode> {
@@ -99,6 +100,7 @@ fn main() -> Result<ExitCode> {
                 System::Pd => setting::PD,
                 System::Etcd => setting::ETCD,
                 System::OpenBao => setting::OPENBAO,
+                System::Http => setting::HTTP,
             };
             let reference = if mend { setting.mend(seed) } else { setting.reference(seed) };
             let scenario = walk.map_or(reference, walk::scenario);
