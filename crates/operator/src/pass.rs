@@ -97,7 +97,7 @@ async fn look(actor: Actor<'_>, key: &Key) -> Result<Next, Error> {
             }
         }
     };
-    carry_on(actor, &resource, &observed, &view, container, &plan).await
+    Box::pin(carry_on(actor, &resource, &observed, &view, container, &plan)).await
 }
 
 fn seen_own_writes(actor: Actor<'_>, kind: &str, name: &str, resource_version: Option<&str>) -> bool {
