@@ -14,7 +14,10 @@ use kube::{
 };
 use tokio::time::Instant;
 use windlass_api::QuorumCluster;
-use windlass_plan::bug::{self, Bug};
+use windlass_plan::{
+    Fact,
+    bug::{self, Bug},
+};
 use windlass_systems::{
     secret::Secret as Token,
     transport::{Peer, Transport},
@@ -24,6 +27,7 @@ use crate::{
     Context,
     dial::TlsMaterial,
     error::Error,
+    executor::{self, Task},
     queue::Key,
     system::{self, Heard, Line, Place, Seen},
 };
@@ -48,6 +52,10 @@ pub struct Observed {
     pub tls: Option<TlsMaterial>,
     /// The token that was shown, where the system wants one.
     pub token: Option<Token>,
+    /// The Job of the last attempt to take a snapshot.
+    pub task: Fact<Option<Task>>,
+    /// What executor Jobs run.
+    pub executor_image: Option<String>,
 }
 
 /// The custom resource itself; none if it is gone.
@@ -78,6 +86,8 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
             peers: vec![],
             tls: None,
             token: None,
+            task: Fact::Known(None),
+            executor_image: None,
         });
     };
 
@@ -104,7 +114,9 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
         }
         Err(why) => (Seen::unknown(&why), None, None),
     };
-    Ok(Observed { since, set: Some(set), pods, budgets, siblings, seen, peers, tls, token })
+    let task = executor::read(context, resource).await;
+    let executor_image = executor::image(context, resource);
+    Ok(Observed { since, set: Some(set), pods, budgets, siblings, seen, peers, tls, token, task, executor_image })
 }
 
 /// The selector of the set's pods, as the API takes it.
@@ -217,7 +229,8 @@ async fn tls(
     Ok(roots.and_then(|roots| identity.map(|identity| Some(TlsMaterial { roots, identity }))))
 }
 
-async fn get<K>(context: &Context, what: &str, api: &Api<K>, name: &str) -> Result<Option<K>, Error>
+/// One object, as a majority of etcd has it; none if there is none.
+pub(crate) async fn get<K>(context: &Context, what: &str, api: &Api<K>, name: &str) -> Result<Option<K>, Error>
 where
     K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
@@ -230,7 +243,8 @@ where
     }
 }
 
-async fn list<K>(context: &Context, what: &str, api: &Api<K>, labels: &str) -> Result<Vec<K>, Error>
+/// The objects with these labels.
+pub(crate) async fn list<K>(context: &Context, what: &str, api: &Api<K>, labels: &str) -> Result<Vec<K>, Error>
 where
     K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {

@@ -13,6 +13,7 @@ use windlass_plan::{
 };
 
 use crate::{
+    executor,
     observe::Observed,
     trouble::{diagnose, stopped},
 };
@@ -45,6 +46,12 @@ pub fn validate(resource: &QuorumCluster, observed: &Observed) -> Result<Validat
         return Err(Hold::new(Reason::NoReplicas, format!("StatefulSet {name} is scaled to 0")));
     }
     let mut want = translate::want(&resource.spec, &view.workload.image)?;
+    if want.snapshot.is_some()
+        && view.record.is_none()
+        && let Some(hold) = executor::lacking(observed)
+    {
+        return Err(hold);
+    }
     if resource.spec.image.is_none()
         && let Some(record) = &view.record
         && want.target.version == record.from.version
@@ -79,7 +86,10 @@ fn view(
     let pods = pods(&workload, &observed.pods);
     let evictions = evictions(set, &observed.budgets);
     let quorum = quorum(resource, observed);
-    Ok(View { workload, pods, quorum, evictions, record, resumed })
+    // One that can't be read is as good as none: its number is lost, and the next Job meets a name that is taken.
+    let attempt = status.snapshot.as_ref().and_then(|written| translate::attempt(written).ok());
+    let snapshot = executor::progress(resource, &observed.task);
+    Ok(View { workload, pods, quorum, evictions, record, attempt, snapshot, resumed })
 }
 
 /// What the members say, and for those who say nothing, what Kubernetes says of their processes.

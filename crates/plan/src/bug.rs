@@ -70,6 +70,10 @@ pub enum Bug {
     SwitchHeldBack,
     /// The template is written before the controller has concluded the switch from OnDelete to RollingUpdate.
     SwitchNotConcluded,
+    /// An upgrade begins while its snapshot is still being taken, or has failed.
+    SnapshotNotAwaited,
+    /// A Job of the right name is believed, whoever made it.
+    ForeignJobBelieved,
 }
 
 #[cfg(feature = "seeded-bugs")]

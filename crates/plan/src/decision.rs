@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use crate::{quorum::MemberName, reason::Reason, record::Record, workload::Strategy};
+use crate::{quorum::MemberName, reason::Reason, record::Record, snapshot::Attempt, workload::Strategy};
 
 /// Why nothing is done, for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,11 @@ impl fmt::Display for Hold {
 /// One act. Whoever carries it out adds the fence: uid and resourceVersion of what the decision saw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// Have a Job take a snapshot, before anything else is written (D2).
+    TakeSnapshot {
+        /// Which try. The Job's name comes from it, so that asking twice makes one Job.
+        attempt: Attempt,
+    },
     /// Write the pod template's image, with everything held in the same write (H8).
     WriteTemplate {
         /// The new image.
@@ -98,6 +103,7 @@ impl Step {
     /// The event's reason and the metric's label.
     pub fn name(&self) -> &'static str {
         match self {
+            Self::TakeSnapshot { .. } => "SnapshotBegun",
             Self::WriteTemplate { .. } => "TemplateWritten",
             Self::SwitchStrategy { .. } => "StrategySwitched",
             Self::HoldEvictions => "EvictionsHeld",
@@ -115,6 +121,9 @@ impl Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::TakeSnapshot { attempt } => {
+                write!(f, "take a snapshot before the upgrade to {} (attempt {})", attempt.target, attempt.number)
+            }
             Self::WriteTemplate { image, .. } => write!(f, "write image {image} into the template, everything held"),
             Self::SwitchStrategy { partition } => {
                 write!(f, "set the update strategy to RollingUpdate (partition {partition}), the template unchanged")
@@ -166,4 +175,6 @@ pub struct Plan {
     pub decision: Decision,
     /// The upgrade that is under way after this decision; none at rest.
     pub record: Option<Record>,
+    /// The last try to take a snapshot; none where there was none.
+    pub attempt: Option<Attempt>,
 }

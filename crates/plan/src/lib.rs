@@ -9,6 +9,7 @@
 //!   View ─┼─▶ rollout::plan ─▶ Plan { decision: Act(Step) | Wait | Halt | Done, record }
 //!   now  ─┘        │
 //!                  ├─ rest      is anything wanted, and can it begin
+//!                  ├─ snapshot  what must be stored before it begins
 //!                  ├─ order     whose turn it is, and how a pod is let go
 //!                  ├─ gate      what must hold before a member is taken down
 //!                  ├─ permit    a lowered partition that Kubernetes has not used yet
@@ -38,6 +39,7 @@ pub mod record;
 mod rest;
 pub mod retarget;
 pub mod rollout;
+pub mod snapshot;
 pub mod stage;
 pub mod trouble;
 pub mod version;
@@ -51,6 +53,7 @@ pub use path::Path;
 pub use quorum::{Member, MemberName, Quorum};
 pub use reason::Reason;
 pub use record::Record;
+pub use snapshot::Snapshot;
 pub use trouble::Trouble;
 pub use version::Version;
 pub use want::Want;

@@ -43,7 +43,7 @@ pub fn stand_down(view: &View, because: &Hold) -> Option<Plan> {
         Some(take_back(record, pod, partition, because.clone()))
     });
     let decision = permit.unwrap_or_else(|| release_if_idle(halt(because.clone()), view));
-    matches!(decision, Decision::Act(_)).then_some(Plan { decision, record })
+    matches!(decision, Decision::Act(_)).then(|| Plan { decision, record, attempt: view.attempt.clone() })
 }
 
 /// The pod that our partition permits Kubernetes to replace. A partition that somebody else set is reported as a changed strategy,

@@ -8,6 +8,7 @@ use crate::{
     order::Order,
     poison::Proof,
     quorum::MemberName,
+    snapshot::Snapshot,
     stage::{HandOver, Stage, StageKind},
     version::Version,
     want::Target,
@@ -48,6 +49,8 @@ pub struct Record {
     pub proof: Proof,
     /// Members that were replaced for a target that was given up since. One of them that is broken may be deleted (H44).
     pub abandoned: BTreeSet<MemberName>,
+    /// The snapshot that was taken before it began.
+    pub snapshot: Option<Snapshot>,
     /// What is being waited for, and since when.
     pub stage: Option<Stage>,
 }
@@ -70,6 +73,7 @@ impl Record {
             hand_over: None,
             proof: Proof::Pending,
             abandoned: BTreeSet::new(),
+            snapshot: None,
             stage: None,
         }
     }

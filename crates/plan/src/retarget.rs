@@ -117,6 +117,7 @@ pub(crate) fn retarget(
     next.abandoned = mend::broken_members(want, view, &record, now).chain(record.abandoned.iter().cloned()).collect();
     next.highest_led = record.highest_led;
     next.hand_overs = record.hand_overs;
+    next.snapshot = record.snapshot;
     next.previous_partitions.extend(record.previous_partitions);
     if next.order == Order::ReverseOrdinal {
         next.move_partition(partition, view.workload.replicas);

@@ -25,6 +25,7 @@ use crate::{
     record::Record,
     rest::at_rest,
     retarget::{anything_replaced, correct_version, is_revert, retarget, retarget_is_safe, revert},
+    snapshot,
     stage::{HandOver, StageKind},
     want::Want,
     workload::{Evictions, Pod, Strategy, View},
@@ -44,7 +45,8 @@ pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
         note_progress(record, view);
     }
     let decision = decide(want, view, &mut record, now);
-    Plan { decision: permit::release_if_idle(decision, view), record }
+    let attempt = snapshot::attempt(&decision, view, record.as_ref());
+    Plan { decision: permit::release_if_idle(decision, view), record, attempt }
 }
 
 /// Brings the record up to what the cluster shows.

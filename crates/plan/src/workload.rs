@@ -6,8 +6,10 @@ use jiff::Timestamp;
 
 use crate::{
     bug::{self, Bug},
+    fact::Fact,
     quorum::{MemberName, Quorum},
     record::Record,
+    snapshot::{Attempt, Progress},
     trouble::Trouble,
 };
 
@@ -120,7 +122,11 @@ pub struct View {
     pub evictions: Evictions,
     /// The upgrade that is under way, as recorded.
     pub record: Option<Record>,
-    /// A person asked to finish a rollout that was half done when it was adopted (H40).
+    /// The last try to take a snapshot, as recorded.
+    pub attempt: Option<Attempt>,
+    /// What became of it.
+    pub snapshot: Fact<Progress>,
+    /// A person asked to finish a rollout that was half done when it was adopted (H40), or to try again what failed.
     pub resumed: bool,
 }
 

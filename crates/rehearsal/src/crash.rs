@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use windlass_sim::{
     faults::Strike,
     harness::{self, Outcome},
-    journal::Event,
+    journal::{Event, Verb},
     scenario::Scenario,
 };
 
@@ -39,6 +39,10 @@ enum Plot {
     LeaderLast,
     /// An upgrade under OnDelete of a set that was rolled by its partition.
     ToLeaderLast,
+    /// An upgrade with a snapshot before it.
+    Snapshot,
+    /// The same, and a Job of somebody else's has the name of ours.
+    ForeignJob,
 }
 
 /// All that is struck at. The first leader is on the lowest, the highest and the middle ordinal; a mend by a revert and one by a
@@ -52,11 +56,20 @@ pub const STORIES: &[Story] = &[
     Story { setting: OPENBAO, plot: Plot::Upgrade, seed: 3 },
     Story { setting: PD, plot: Plot::LeaderLast, seed: 3 },
     Story { setting: ETCD, plot: Plot::ToLeaderLast, seed: 1 },
+    Story { setting: ETCD, plot: Plot::Snapshot, seed: 3 },
+    Story { setting: OPENBAO, plot: Plot::Snapshot, seed: 1 },
+    Story { setting: ETCD, plot: Plot::ForeignJob, seed: 2 },
 ];
 
 /// Those under OnDelete among them.
 pub fn leader_last() -> Vec<Story> {
     let plots = [Plot::LeaderLast, Plot::ToLeaderLast];
+    STORIES.iter().filter(|story| plots.contains(&story.plot)).copied().collect()
+}
+
+/// Those that begin with a snapshot among them.
+pub fn snapshots() -> Vec<Story> {
+    let plots = [Plot::Snapshot, Plot::ForeignJob];
     STORIES.iter().filter(|story| plots.contains(&story.plot)).copied().collect()
 }
 
@@ -72,6 +85,8 @@ impl Story {
             Plot::Mend => self.setting.mend(self.seed),
             Plot::LeaderLast => self.setting.leader_last(self.seed),
             Plot::ToLeaderLast => self.setting.to_leader_last(self.seed),
+            Plot::Snapshot => self.setting.snapshot(self.seed),
+            Plot::ForeignJob => self.setting.foreign_job(self.seed),
         }
     }
 }
@@ -246,8 +261,18 @@ pub fn end_state(outcome: &Outcome) -> Value {
         "phase": status["phase"],
         "version": status["currentVersion"],
         "upgrade": status["upgrade"],
+        "jobs": jobs(outcome),
         "evictions": last("poddisruptionbudgets.policy").map(|budget| budget["spec"]["selector"].clone()),
     })
+}
+
+/// The Jobs that were made, oldest first.
+fn jobs(outcome: &Outcome) -> Vec<&str> {
+    let made = outcome.journal.iter().filter_map(|entry| match &entry.event {
+        Event::Write(change) if change.resource == "jobs.batch" && change.verb == Verb::Create => Some(&*change.name),
+        Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,
+    });
+    made.collect()
 }
 
 fn sorted(names: &[String]) -> Vec<String> {

@@ -6,6 +6,7 @@ use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Order, Step,
     bug::{Bug, plant},
+    snapshot::Progress,
 };
 
 use super::mends::about_to_delete;
@@ -82,7 +83,16 @@ fn another_target_half_way_waits_its_turn() {
     assert!(!matches!(decide(&want(NEWER), &half_way(3, 0, 1)), Decision::Act(Step::WriteTemplate { .. })));
 }
 
+fn a_snapshot_is_waited_for() {
+    let mut world = World::new(3, 0);
+    world.want.snapshot = Some(std::time::Duration::from_mins(10));
+    world.outcome = Progress::Failed("no space left".into());
+    let _ = world.run();
+    assert!(world.templates().is_empty());
+}
+
 #[rstest]
+#[case(Bug::SnapshotNotAwaited, a_snapshot_is_waited_for)]
 #[case(Bug::MendCostsQuorum, a_mend_costs_no_quorum)]
 #[case(Bug::RetargetHalfWay, another_target_half_way_waits_its_turn)]
 #[case(Bug::LeaderGoesFirst, an_upgrade_moves_leadership_once)]

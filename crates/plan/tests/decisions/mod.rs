@@ -15,5 +15,6 @@ mod permits;
 mod poison;
 mod properties;
 mod reasons;
+mod snapshots;
 mod stories;
 mod walks;

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use windlass_plan::{
-    Decision, Fact, Hold, Member, MemberName, Order, Plan, Pod, Quorum, Reason, Record, Step, Version, View, Want,
-    Workload, path,
+    Decision, Fact, Hold, Member, MemberName, Order, Plan, Pod, Quorum, Reason, Record, Snapshot, Step, Version, View,
+    Want, Workload, path,
     poison::Proof,
     rollout,
+    snapshot::Progress,
     stage::{Stage, StageKind},
     want::{Deadlines, Target},
     workload::{Evictions, Revision, Strategy},
@@ -71,6 +72,7 @@ pub fn want(to: &str) -> Want {
             health: Duration::from_mins(2),
             sync: Duration::from_secs(90),
         },
+        snapshot: None,
         max_lag: 100,
     }
 }
@@ -111,6 +113,8 @@ pub fn rest(members: u32, leader: u32) -> View {
         ),
         evictions: Evictions::Open,
         record: None,
+        attempt: None,
+        snapshot: Fact::Known(Progress::Missing),
         resumed: false,
     }
 }
@@ -198,6 +202,11 @@ pub fn remove_pod(view: &mut View, index: u32) {
 
 pub fn unknown<T>() -> Fact<T> {
     Fact::Unknown("timed out".into())
+}
+
+/// A snapshot that was taken.
+pub fn snapshot() -> Snapshot {
+    Snapshot { bytes: 4096, sha256: "5f".repeat(32), place: "volume backups/pd/1.db".into() }
 }
 
 pub fn partition(view: &View) -> Option<u32> {

@@ -5,10 +5,13 @@ use std::{collections::BTreeSet, time::Duration};
 use jiff::Timestamp;
 use windlass_plan::{
     Decision, Fact, MemberName, Order, Pod, Step, Trouble, View, Want, rollout,
+    snapshot::Progress,
     workload::{Evictions, Revision, Strategy},
 };
 
-use super::{POSITION, at, member_mut, name, partition, pod, pod_mut, rest, rest_on_delete, revision, version, want};
+use super::{
+    POSITION, at, member_mut, name, partition, pod, pod_mut, rest, rest_on_delete, revision, snapshot, version, want,
+};
 
 /// More passes than any way needs.
 const PATIENCE: usize = 600;
@@ -29,6 +32,8 @@ pub struct World {
     pub only_unready_are_broken: bool,
     /// What pods were made from, oldest first.
     pub made: Vec<Revision>,
+    /// How Jobs that take snapshots end.
+    pub outcome: Progress,
 }
 
 impl World {
@@ -53,6 +58,7 @@ impl World {
             broken: BTreeSet::new(),
             only_unready_are_broken: false,
             made: vec![],
+            outcome: Progress::Done(snapshot()),
         }
     }
 
@@ -61,6 +67,7 @@ impl World {
         let plan = rollout::plan(&self.want, &self.view, self.now);
         assert_eq!(rollout::plan(&self.want, &self.view, self.now), plan, "the same view gives the same plan");
         self.view.record = plan.record;
+        self.view.attempt = plan.attempt;
         match &plan.decision {
             Decision::Act(step) => {
                 self.object(step);
@@ -135,7 +142,8 @@ impl World {
     pub fn permits(&self) -> Vec<u32> {
         let index = |step: &Step| match step {
             Step::Permit { partition, .. } => Some(*partition),
-            Step::WriteTemplate { .. }
+            Step::TakeSnapshot { .. }
+            | Step::WriteTemplate { .. }
             | Step::SwitchStrategy { .. }
             | Step::HoldEvictions
             | Step::HandOver { .. }
@@ -181,6 +189,10 @@ impl World {
         let replicas = self.view.workload.replicas;
         let highest = self.view.outdated().next_back();
         match step {
+            Step::TakeSnapshot { .. } => {
+                assert!(self.want.snapshot.is_some() && self.view.record.is_none());
+                assert_ne!(self.view.snapshot, Fact::Known(Progress::Running), "H6: one Job at a time");
+            }
             Step::WriteTemplate { strategy, .. } => {
                 let record = self.view.record.as_ref().expect("recorded first");
                 let holding = match record.order {
@@ -270,6 +282,7 @@ impl World {
 
     fn carry_out(&mut self, step: &Step) {
         match step {
+            Step::TakeSnapshot { .. } => self.view.snapshot = Fact::Known(Progress::Running),
             Step::WriteTemplate { image, strategy } => {
                 self.view.workload.image.clone_from(image);
                 self.view.workload.strategy = strategy.unwrap_or(self.view.workload.strategy);
@@ -302,7 +315,9 @@ impl World {
         if self.frozen {
             return;
         }
-        if !self.view.workload.observed {
+        if self.view.snapshot == Fact::Known(Progress::Running) {
+            self.view.snapshot = Fact::Known(self.outcome.clone());
+        } else if !self.view.workload.observed {
             self.view.workload.observed = true;
             let written = self.view.workload.image.rsplit('v').next().unwrap().to_owned();
             self.view.workload.update_revision = revision(&written);
