@@ -5,6 +5,7 @@
 
 pub mod conditions;
 pub mod crd;
+pub mod executor;
 pub mod quorum_cluster;
 pub mod status;
 pub mod translate;

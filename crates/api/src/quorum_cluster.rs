@@ -35,6 +35,7 @@ use crate::status::QuorumClusterStatus;
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.backup) || !self.backup.preUpgradeSnapshot || !(self.system.type in ['Pd', 'Http'])").message("backup.preUpgradeSnapshot: this type of system gives no snapshots").field_path(".backup"))]
 #[x_kube(validation = Rule::new("self.system.type == oldSelf.system.type").message("system.type can't change: delete this QuorumCluster and create another").field_path(".system.type"))]
 #[x_kube(validation = Rule::new("self.trigger == 'Template' || has(self.version)").message("trigger Version needs a version").field_path(".version"))]
 #[x_kube(validation = Rule::new("self.trigger == 'Version' || !has(self.image)").message("with trigger Template the StatefulSet's template says which image").field_path(".image"))]
@@ -68,6 +69,9 @@ pub struct QuorumClusterSpec {
     /// What must be so before a member is taken down or hands over, beyond what the quorum needs. status.gates shows where each stands.
     #[serde(default)]
     pub gates: Gates,
+    /// What is stored before an upgrade begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup: Option<Backup>,
     /// What is allowed that is refused otherwise.
     #[serde(default)]
     pub policy: Policy,
@@ -164,6 +168,14 @@ impl SystemType {
         }
     }
 
+    /// Whether it gives a snapshot of its data.
+    pub fn gives_snapshots(self) -> bool {
+        match self {
+            Self::Pd | Self::Http => false,
+            Self::Etcd | Self::OpenBao | Self::Vault => true,
+        }
+    }
+
     /// Which ways between its versions there are.
     pub fn path(self) -> Path {
         match self {
@@ -229,7 +241,8 @@ pub struct Tls {
 }
 
 /// How Windlass gets a token: exactly one of these. Its policy in OpenBao or Vault must allow `read` on `sys/storage/raft/configuration` and
-/// `sys/storage/raft/autopilot/state`, and `update` with `sudo` on `sys/step-down`, and nothing else.
+/// `sys/storage/raft/autopilot/state`, and `update` with `sudo` on `sys/step-down`; for snapshots, `read` on
+/// `sys/storage/raft/snapshot`; and nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("[has(self.tokenSecret), has(self.kubernetes), has(self.jwt)].filter(given, given).size() == 1").message("set exactly one of tokenSecret, kubernetes and jwt"))]
@@ -428,6 +441,10 @@ pub struct UpgradeLimits {
     /// How long each stage of replacing a member may take, counted from that stage's start.
     #[serde(default)]
     pub deadlines: Deadlines,
+    /// What executor Jobs run: an image of Windlass. Without it, the one that the operator was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub executor_image: Option<String>,
     /// A replaced member counts as caught up when it is at most so many log entries behind the leader.
     #[serde(default = "default_lag")]
     #[schemars(range(min = 0))]
@@ -449,7 +466,7 @@ fn default_lag() -> i64 {
 
 impl Default for UpgradeLimits {
     fn default() -> Self {
-        Self { deadlines: Deadlines::default(), max_lag_entries: default_lag(), soak: no_time() }
+        Self { deadlines: Deadlines::default(), executor_image: None, max_lag_entries: default_lag(), soak: no_time() }
     }
 }
 
@@ -589,6 +606,92 @@ impl OverridableGate {
     }
 }
 
+/// What is stored before an upgrade begins. A Job does it, so that neither the operator's death nor its memory is at stake; the Job
+/// has no rights in Kubernetes, only what is mounted into its pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Backup {
+    /// Take a snapshot of the quorum's data before every upgrade, and begin only when it is stored. Etcd, OpenBao and Vault.
+    #[serde(default)]
+    pub pre_upgrade_snapshot: bool,
+    /// Where snapshots go.
+    pub destination: Destination,
+    /// How long taking and storing one may take, written like `90s`, `5m` or `1h30m`.
+    #[serde(default = "default_backup_deadline")]
+    #[schemars(regex(pattern = DURATION))]
+    pub deadline: String,
+    /// The ServiceAccount of the Job's pod. It needs no rights; its token is mounted only where `system.auth` says that Windlass logs in
+    /// with one, and then it is this account that the role must allow.
+    #[serde(default = "default_service_account")]
+    #[schemars(length(min = 1, max = 253))]
+    pub service_account_name: String,
+}
+
+fn default_backup_deadline() -> String {
+    "10m".into()
+}
+
+fn default_service_account() -> String {
+    "windlass-executor".into()
+}
+
+/// Where snapshots go: exactly one of these.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.volume) != has(self.s3)").message("set exactly one of volume and s3"))]
+pub struct Destination {
+    /// A volume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<VolumeDestination>,
+    /// A bucket of S3 or of something that speaks like it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub s3: Option<S3Destination>,
+}
+
+/// A place on a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VolumeDestination {
+    /// A PersistentVolumeClaim in this namespace.
+    #[schemars(length(min = 1, max = 253))]
+    pub claim_name: String,
+    /// The folder in the volume; it is made where it is not there. The top without it.
+    #[serde(default)]
+    #[schemars(regex(pattern = r"^([A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*)?$"), length(max = 512))]
+    pub path: String,
+}
+
+/// A place in a bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct S3Destination {
+    /// Where the service is, like `https://s3.eu-central-1.amazonaws.com`.
+    #[schemars(regex(pattern = r"^https?://[A-Za-z0-9.-]+(:[0-9]+)?/?$"), length(max = 512))]
+    pub endpoint: String,
+    /// The bucket, as the first part of the path.
+    #[schemars(regex(pattern = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"))]
+    pub bucket: String,
+    /// What names of objects begin with.
+    #[serde(default)]
+    #[schemars(regex(pattern = r"^([A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*)?$"), length(max = 512))]
+    pub prefix: String,
+    /// The region that requests are signed for.
+    #[serde(default = "default_region")]
+    #[schemars(regex(pattern = r"^[a-z0-9-]{1,64}$"))]
+    pub region: String,
+    /// A Secret in this namespace with `accessKeyId` and `secretAccessKey`; putting objects under the prefix is all that they must allow.
+    #[schemars(length(min = 1, max = 253))]
+    pub credentials_secret: String,
+    /// A Secret in this namespace with the certificate authority of the service as `ca.crt`; without it, the image's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub ca_secret: Option<String>,
+}
+
+fn default_region() -> String {
+    "us-east-1".into()
+}
+
 /// What is allowed that is refused otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -605,7 +708,7 @@ pub struct Policy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Requests {
-    /// Finish a rollout that was half done when this StatefulSet was adopted.
+    /// Finish a rollout that was half done when this StatefulSet was adopted; try again what failed and waits for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub resume: Option<String>,

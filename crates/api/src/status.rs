@@ -31,6 +31,9 @@ pub struct QuorumClusterStatus {
     /// The upgrade that is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<Upgrade>,
+    /// The last try to take a snapshot before an upgrade.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotAttempt>,
     /// The members as last seen, in the order of their ordinals.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pod"]))]
@@ -133,6 +136,9 @@ pub struct Upgrade {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub abandoned_pods: Vec<String>,
+    /// The snapshot that was taken before it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<Snapshot>,
     /// What is being waited for, and since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<Stage>,
@@ -211,6 +217,37 @@ pub struct Question {
     /// The member that leads and would hand over; none where the upgrade itself is asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hand_over: Option<String>,
+}
+
+/// A try to take a snapshot, written before its Job is made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SnapshotAttempt {
+    /// Grows by one, and never comes again.
+    pub attempt: i32,
+    /// The version of the upgrade that it is for.
+    pub target_version: String,
+    /// The image of that version.
+    pub target_image: String,
+    /// When it was asked for.
+    pub since: MicroTime,
+    /// The Job that takes it.
+    pub job: String,
+    /// An upgrade has begun with it.
+    #[serde(default)]
+    pub spent: bool,
+}
+
+/// A snapshot that is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot {
+    /// How many bytes it has.
+    pub size: i64,
+    /// Its SHA-256, in hexadecimal digits.
+    pub checksum: String,
+    /// Where it is.
+    pub place: String,
 }
 
 /// A stage of replacing one member.

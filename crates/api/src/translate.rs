@@ -13,6 +13,7 @@ use windlass_plan::{
     poison::Proof,
     record::{Record, Replacing},
     request::{self, Requests},
+    snapshot,
     stage::{self, StageKind},
     want::{self, Target},
     window::{NotAWindow, Window},
@@ -20,10 +21,10 @@ use windlass_plan::{
 };
 
 use crate::{
-    quorum_cluster::{Deadlines, MaintenanceWindow, Order, Override, QuorumClusterSpec, Trigger},
+    quorum_cluster::{Backup, Deadlines, MaintenanceWindow, Order, Override, QuorumClusterSpec, Trigger},
     status::{
         ApprovalStatus, Election, GateStatus, GivenUp, HandOver, PodDuration, PodSince, Question, QuorumClusterStatus,
-        Stage, Upgrade,
+        Snapshot, SnapshotAttempt, Stage, Upgrade,
     },
 };
 
@@ -43,6 +44,7 @@ pub fn want(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Want, Hold> 
         allow_downgrade: spec.policy.allow_downgrade,
         accept_downtime: spec.policy.accept_downtime,
         deadlines: deadlines(&spec.upgrade.deadlines)?,
+        snapshot: snapshot_deadline(spec)?,
         max_lag: u64::try_from(spec.upgrade.max_lag_entries)
             .map_err(|error| invalid("spec.upgrade.maxLagEntries", &error))?,
         soak: duration("spec.upgrade.soak", &spec.upgrade.soak)?,
@@ -143,6 +145,28 @@ fn deadlines(written: &Deadlines) -> Result<want::Deadlines, Hold> {
     })
 }
 
+/// How long a snapshot before an upgrade may take; none where nobody wants one.
+pub fn snapshot_deadline(spec: &QuorumClusterSpec) -> Result<Option<Duration>, Hold> {
+    let Some(backup) = spec.backup.as_ref().filter(|backup| backup.pre_upgrade_snapshot) else { return Ok(None) };
+    let Backup { pre_upgrade_snapshot: _, destination, deadline, service_account_name: _ } = backup;
+    if !spec.system.type_.gives_snapshots() {
+        return Err(invalid("spec.backup.preUpgradeSnapshot", &format!("{} gives none", spec.system.type_.name())));
+    }
+    if destination.volume.is_some() == destination.s3.is_some() {
+        return Err(invalid("spec.backup.destination", &"set exactly one of volume and s3"));
+    }
+    let folder = destination.volume.as_ref().map_or("", |volume| &volume.path);
+    if folder.split('/').any(|part| part == "..") {
+        return Err(invalid("spec.backup.destination.volume.path", &"it must not lead out of the volume"));
+    }
+    let deadline = duration("spec.backup.deadline", deadline)?;
+    // A Job's deadline is in whole seconds, and none at all is none.
+    if deadline < Duration::from_secs(1) {
+        return Err(invalid("spec.backup.deadline", &"it must be a second at least"));
+    }
+    Ok(Some(deadline))
+}
+
 fn duration(field: &str, text: &str) -> Result<Duration, Hold> {
     let signed = text.parse::<jiff::SignedDuration>().map_err(|error| invalid(field, &error))?;
     Duration::try_from(signed).map_err(|error| invalid(field, &error))
@@ -235,6 +259,7 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         hand_overs,
         hand_over,
         abandoned_pods,
+        snapshot,
         stage,
         replacing,
         durations,
@@ -268,6 +293,7 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         hand_overs: number("handOvers", *hand_overs)?,
         hand_over: hand_over.as_ref().map(read_hand_over).transpose()?,
         abandoned: abandoned_pods.iter().map(MemberName::new).collect(),
+        snapshot: snapshot.as_ref().map(read_snapshot).transpose()?,
         stage: stage.as_ref().map(read_stage).transpose()?,
         replacing: replacing
             .as_ref()
@@ -281,6 +307,37 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
             .collect::<Result<_, Hold>>()?,
         settled_since: settled_since.iter().map(|written| (MemberName::new(&written.pod), written.since.0)).collect(),
     })
+}
+
+fn read_snapshot(written: &Snapshot) -> Result<snapshot::Snapshot, Hold> {
+    let bytes = u64::try_from(written.size).map_err(|error| invalid("status.upgrade.snapshot.size", &error))?;
+    Ok(snapshot::Snapshot { bytes, sha256: written.checksum.clone(), place: written.place.clone() })
+}
+
+/// The last try to take a snapshot, from the status.
+pub fn attempt(written: &SnapshotAttempt) -> Result<snapshot::Attempt, Hold> {
+    let SnapshotAttempt { attempt, target_version, target_image, since, job: _, spent } = written;
+    let field = |name: &str, error: &dyn std::fmt::Display| invalid(&format!("status.snapshot.{name}"), error);
+    let version = Version::from_str(target_version).map_err(|error| field("targetVersion", &error))?;
+    Ok(snapshot::Attempt {
+        number: u32::try_from(*attempt).map_err(|error| field("attempt", &error))?,
+        target: Target { version, image: target_image.clone() },
+        since: since.0,
+        spent: *spent,
+    })
+}
+
+/// The last try to take a snapshot, for the status.
+pub fn written_attempt(attempt: &snapshot::Attempt, job: String) -> SnapshotAttempt {
+    let snapshot::Attempt { number, target, since, spent } = attempt;
+    SnapshotAttempt {
+        attempt: i32::try_from(*number).unwrap_or(i32::MAX),
+        target_version: target.version.to_string(),
+        target_image: target.image.clone(),
+        since: MicroTime(*since),
+        job,
+        spent: *spent,
+    }
 }
 
 fn read_stage(written: &Stage) -> Result<stage::Stage, Hold> {
@@ -311,6 +368,7 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         hand_overs,
         hand_over,
         abandoned,
+        snapshot,
         stage,
         replacing,
         durations,
@@ -340,6 +398,11 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
             attempts: number(asked.attempts),
         }),
         abandoned_pods: abandoned.iter().map(ToString::to_string).collect(),
+        snapshot: snapshot.as_ref().map(|taken| Snapshot {
+            size: i64::try_from(taken.bytes).unwrap_or(i64::MAX),
+            checksum: taken.sha256.clone(),
+            place: taken.place.clone(),
+        }),
         stage: stage.as_ref().map(|stage| Stage {
             name: <&str>::from(stage.kind).to_owned(),
             pod: stage.pod.to_string(),
@@ -394,11 +457,12 @@ mod tests {
 
     use rstest::rstest;
     use windlass_plan::{
-        MemberName, Reason, Record,
+        MemberName, Reason, Record, Snapshot,
         approval::{Approvals, Mode, Question},
         outcome::overridable_names,
         poison::Proof,
         record::Replacing,
+        snapshot::Attempt,
         want::{Deadlines, Target},
         window::Window,
     };
@@ -461,6 +525,11 @@ mod tests {
         "pd:v8.1.0",
         "spec.gates.windows[0].timeZone: \"Mars/Olympus\""
     )]
+    #[case::snapshot_of_what_gives_none(
+        "version: 8.5.1\nbackup: { preUpgradeSnapshot: true, destination: { volume: { claimName: backups } } }",
+        "pd:v8.1.0",
+        "spec.backup.preUpgradeSnapshot"
+    )]
     fn what_cannot_be_read_is_named(#[case] yaml: &str, #[case] today: &str, #[case] field: &str) {
         let hold = want(&spec(yaml), today).unwrap_err();
         assert_eq!(hold.reason, Reason::InvalidSpec);
@@ -492,9 +561,41 @@ mod tests {
         record.replacing = Some(Replacing { pod: MemberName::new("pd-1"), since: at(200) });
         record.durations = [(MemberName::new("pd-2"), Duration::from_millis(72_250))].into();
         record.settled_since = [(MemberName::new("pd-2"), at(180))].into();
+        record.snapshot = Some(Snapshot { bytes: 7, sha256: "5f".into(), place: "volume backups/1.db".into() });
         let written = upgrade(&record, 3, None);
         assert_eq!(written.durations[0].took, "1m 12s 250ms");
         assert_eq!(super::record(&written).unwrap(), record);
+    }
+
+    #[rstest]
+    #[case::wanted(
+        "{ preUpgradeSnapshot: true, destination: { volume: { claimName: a } }, deadline: 90s }",
+        Ok(Some(90))
+    )]
+    #[case::by_default("{ preUpgradeSnapshot: true, destination: { volume: { claimName: a } } }", Ok(Some(600)))]
+    #[case::not_wanted("{ destination: { volume: { claimName: a } } }", Ok(None))]
+    #[case::nowhere("{ preUpgradeSnapshot: true, destination: {} }", Err("spec.backup.destination"))]
+    #[case::at_once(
+        "{ preUpgradeSnapshot: true, destination: { volume: { claimName: a } }, deadline: 0s }",
+        Err("spec.backup.deadline")
+    )]
+    fn a_snapshot_has_a_place_and_a_time(#[case] backup: &str, #[case] expected: Result<Option<u64>, &str>) {
+        let yaml = format!(
+            "workload: {{ statefulSet: e, container: e }}\nsystem: {{ type: Etcd }}\nversion: 3.6.1\nbackup: {backup}"
+        );
+        let wanted = want(&serde_saphyr::from_str(&yaml).unwrap(), "etcd:v3.6.0");
+        match (wanted, expected) {
+            (Ok(wanted), Ok(expected)) => assert_eq!(wanted.snapshot.map(|limit| limit.as_secs()), expected),
+            (Err(hold), Err(field)) => assert!(hold.message.starts_with(field), "{}", hold.message),
+            (wanted, expected) => panic!("{wanted:?} instead of {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn an_attempt_is_read_as_it_was_written() {
+        let target = Target { version: "3.6.1".parse().unwrap(), image: "etcd:v3.6.1".into() };
+        let attempt = Attempt { number: 3, target, since: jiff::Timestamp::UNIX_EPOCH, spent: true };
+        assert_eq!(super::attempt(&super::written_attempt(&attempt, "job".into())).unwrap(), attempt);
     }
 
     #[test]

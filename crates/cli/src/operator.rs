@@ -52,6 +52,9 @@ pub struct Arguments {
     /// The operator's own ServiceAccount token, with which it logs in to OpenBao and Vault where a resource says so
     #[arg(long, value_name = "FILE", default_value = SERVICE_ACCOUNT)]
     service_account_token: std::path::PathBuf,
+    /// The image of executor Jobs, where a resource names none in spec.upgrade.executorImage
+    #[arg(long, env = "WINDLASS_EXECUTOR_IMAGE")]
+    executor_image: Option<String>,
     /// How logs are written
     #[arg(long, value_enum, default_value_t = LogFormat::Json)]
     log_format: LogFormat,
@@ -91,6 +94,7 @@ async fn operate(arguments: Arguments) -> Result<()> {
         retry_period: lease * 2 / 15,
         write_deadline: lease / 3,
         namespace: arguments.namespace,
+        executor_image: arguments.executor_image,
         ..Settings::default()
     };
     settings.check().map_err(|why| anyhow!(why))?;

@@ -23,7 +23,8 @@ use windlass_plan::{
 
 use crate::{
     Context,
-    error::Error,
+    error::{Class, Error},
+    executor,
     lease::{Lease, Term},
     observe::Observed,
     system::{self, Line},
@@ -67,6 +68,7 @@ pub async fn execute(
 ) -> Result<(), Error> {
     let Some(set) = &observed.set else { return Err(Error::Gone("the StatefulSet".into())) };
     match step {
+        Step::TakeSnapshot { attempt } => executor::take_snapshot(actor, resource, observed, attempt).await,
         Step::WriteTemplate { image, strategy } => {
             let mut patch = vec![json!({
                 "op": "replace", "path": format!("/spec/template/spec/containers/{container}/image"), "value": image,
@@ -279,11 +281,17 @@ pub async fn touch(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observ
     match own_budget(observed, set) {
         Some(budget) => {
             let budgets: Api<PodDisruptionBudget> = Api::namespaced(actor.context.client.clone(), &namespace);
-            touch_one(actor, &budgets, "poddisruptionbudgets", &budget.name_any(), &mark).await
+            touch_one(actor, &budgets, "poddisruptionbudgets", &budget.name_any(), &mark).await?;
         }
         // What the predecessor may be about to create must be there already for its request to miss.
-        None if upgrading => create_budget(actor, resource, set, nothing()).await,
-        None => Ok(()),
+        None if upgrading => create_budget(actor, resource, set, nothing()).await?,
+        None => {}
+    }
+    let Some(attempt) = executor::pending(resource, observed, actor.context.clock.now()) else { return Ok(()) };
+    match executor::take_snapshot(actor, resource, observed, &attempt).await {
+        // It is there by now; or nobody may make it, the predecessor neither.
+        Err(error) if error.is_conflict() || error.class() == Class::Refused => Ok(()),
+        other => other,
     }
 }
 

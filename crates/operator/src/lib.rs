@@ -17,6 +17,7 @@ pub mod dial;
 pub mod error;
 pub mod events;
 pub mod execute;
+pub mod executor;
 pub mod facts;
 pub mod finalize;
 pub mod gates;

@@ -31,6 +31,7 @@ use crate::{
     Context, describe,
     dial::TlsMaterial,
     error::{Class, Error},
+    executor::{self, Task},
     queue::Key,
     system::{self, Heard, Line, Place, Seen},
 };
@@ -59,6 +60,10 @@ pub struct Observed {
     pub tls: Option<TlsMaterial>,
     /// The token that was shown, where the system wants one.
     pub token: Option<Token>,
+    /// The Job of the last attempt to take a snapshot.
+    pub task: Fact<Option<Task>>,
+    /// What executor Jobs run.
+    pub executor_image: Option<String>,
 }
 
 /// The custom resource itself; none if it is gone.
@@ -91,6 +96,8 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
             http: Ok(None),
             tls: None,
             token: None,
+            task: Fact::Known(None),
+            executor_image: None,
         });
     };
 
@@ -120,7 +127,23 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
         }
         Err(why) => (Seen::unknown(&why), None, None),
     };
-    Ok(Observed { since, set: Some(set), pods, nodes, budgets, siblings, seen, peers, http, tls, token })
+    let task = executor::read(context, resource).await;
+    let executor_image = executor::image(context, resource);
+    Ok(Observed {
+        since,
+        set: Some(set),
+        pods,
+        nodes,
+        budgets,
+        siblings,
+        seen,
+        peers,
+        http,
+        tls,
+        token,
+        task,
+        executor_image,
+    })
 }
 
 /// Whether the nodes under these pods are cordoned: one by one, for there may be thousands of others. One that is not there, or may not
@@ -262,7 +285,8 @@ async fn tls(
     Ok(roots.and_then(|roots| identity.map(|identity| Some(TlsMaterial { roots, identity }))))
 }
 
-async fn get<K>(context: &Context, what: &str, api: &Api<K>, name: &str) -> Result<Option<K>, Error>
+/// One object, as a majority of etcd has it; none if there is none.
+pub(crate) async fn get<K>(context: &Context, what: &str, api: &Api<K>, name: &str) -> Result<Option<K>, Error>
 where
     K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
@@ -275,7 +299,8 @@ where
     }
 }
 
-async fn list<K>(context: &Context, what: &str, api: &Api<K>, labels: &str) -> Result<Vec<K>, Error>
+/// The objects with these labels.
+pub(crate) async fn list<K>(context: &Context, what: &str, api: &Api<K>, labels: &str) -> Result<Vec<K>, Error>
 where
     K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {

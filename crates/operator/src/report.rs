@@ -13,7 +13,7 @@ use windlass_plan::{
     workload::Strategy,
 };
 
-use crate::{error::Error, execute::Actor, observe::Observed};
+use crate::{error::Error, execute::Actor, executor, observe::Observed};
 
 /// The status after a hold that no plan was made of.
 pub fn held(
@@ -51,12 +51,17 @@ pub fn planned(
     if !bug::active(Bug::NoIntent) || plan.decision == Decision::Done {
         status.upgrade = plan.record.as_ref().map(|record| translate::upgrade(record, view.workload.replicas, intent));
     }
+    status.snapshot = plan.attempt.as_ref().map(|attempt| {
+        let job = executor::job_name(resource, attempt);
+        translate::written_attempt(attempt, job)
+    });
     status.workload = Some(view.workload.name.clone());
     let switches = matches!(plan.decision, Decision::Act(Step::SwitchStrategy { .. }));
     if (plan.record.is_some() || switches) && status.adopted.is_none() {
         status.adopted = Some(adopted(observed, view));
     }
-    if view.resumed && plan.record.is_some() {
+    // Asked for, it is handled once something is recorded that would not be otherwise.
+    if view.resumed && (plan.record.is_some() || plan.attempt != view.attempt) {
         status.requests.resume.clone_from(&resource.spec.requests.resume);
     }
     if let Some(version) = common_version(view) {

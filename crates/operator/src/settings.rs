@@ -31,6 +31,8 @@ pub struct Settings {
     pub concurrency: usize,
     /// The one namespace to look at; all if none.
     pub namespace: Option<String>,
+    /// The image of executor Jobs, where a resource names none.
+    pub executor_image: Option<String>,
 }
 
 impl Default for Settings {
@@ -49,6 +51,7 @@ impl Default for Settings {
             idle_recheck: Duration::from_secs(30),
             concurrency: 16,
             namespace: None,
+            executor_image: None,
         }
     }
 }

@@ -14,7 +14,7 @@ use windlass_plan::{
 };
 
 use crate::{
-    gates,
+    executor, gates,
     observe::Observed,
     trouble::{diagnose, stopped},
 };
@@ -50,6 +50,12 @@ pub fn validate(resource: &QuorumCluster, observed: &Observed) -> Result<Validat
         return Err(Hold::new(Reason::InvalidSpec, error.to_string()));
     }
     let mut want = translate::want(&resource.spec, &view.workload.image)?;
+    if want.snapshot.is_some()
+        && view.record.is_none()
+        && let Some(hold) = executor::lacking(observed)
+    {
+        return Err(hold);
+    }
     if resource.spec.image.is_none()
         && want.trigger == Trigger::Version
         && let Some(record) = &view.record
@@ -89,7 +95,23 @@ fn view(
     let external = gates::external(resource, observed, set, record.is_some());
     let requests = translate::requests(&resource.spec, &status);
     let given_up = status.given_up.as_ref().map(translate::given_up).transpose()?;
-    Ok(View { workload, pods, quorum, evictions, record, resumed, requests, given_up, approvals, external })
+    // One that can't be read is as good as none: its number is lost, and the next Job meets a name that is taken.
+    let attempt = status.snapshot.as_ref().and_then(|written| translate::attempt(written).ok());
+    let snapshot = executor::progress(resource, &observed.task);
+    Ok(View {
+        workload,
+        pods,
+        quorum,
+        evictions,
+        record,
+        attempt,
+        snapshot,
+        resumed,
+        requests,
+        given_up,
+        approvals,
+        external,
+    })
 }
 
 /// What the members say, and for those who say nothing, what Kubernetes says of their processes.

@@ -96,6 +96,10 @@ pub enum Bug {
     FollowsAnyTemplate,
     /// Pods are replaced for a template that is not held by OnDelete.
     FollowsRollingUpdate,
+    /// An upgrade begins while its snapshot is still being taken, or has failed.
+    SnapshotNotAwaited,
+    /// A Job of the right name is believed, whoever made it.
+    ForeignJobBelieved,
 }
 
 #[cfg(feature = "seeded-bugs")]

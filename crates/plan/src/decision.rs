@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::{
     approval::Approvals, outcome::GateState, quorum::MemberName, reason::Reason, record::Record, request::GivenUp,
-    workload::Strategy,
+    snapshot::Attempt, workload::Strategy,
 };
 
 /// Why nothing is done, for a person.
@@ -42,6 +42,11 @@ impl fmt::Display for Hold {
 /// One act. Whoever carries it out adds the fence: uid and resourceVersion of what the decision saw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// Have a Job take a snapshot, before anything else is written (D2).
+    TakeSnapshot {
+        /// Which try. The Job's name comes from it, so that asking twice makes one Job.
+        attempt: Attempt,
+    },
     /// Write the pod template's image, with everything held in the same write (H8).
     WriteTemplate {
         /// The new image.
@@ -111,6 +116,7 @@ impl Step {
     /// The event's reason and the metric's label.
     pub fn name(&self) -> &'static str {
         match self {
+            Self::TakeSnapshot { .. } => "SnapshotBegun",
             Self::WriteTemplate { .. } => "TemplateWritten",
             Self::SwitchStrategy { .. } => "StrategySwitched",
             Self::HoldEvictions => "EvictionsHeld",
@@ -128,6 +134,9 @@ impl Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::TakeSnapshot { attempt } => {
+                write!(f, "take a snapshot before the upgrade to {} (attempt {})", attempt.target, attempt.number)
+            }
             Self::WriteTemplate { image, .. } => write!(f, "write image {image} into the template, everything held"),
             Self::SwitchStrategy { partition } => {
                 write!(f, "set the update strategy to RollingUpdate (partition {partition}), the template unchanged")
@@ -199,4 +208,6 @@ pub struct Plan {
     pub given_up: Option<GivenUp>,
     /// What people ask for once was answered.
     pub heard: bool,
+    /// The last try to take a snapshot; none where there was none.
+    pub attempt: Option<Attempt>,
 }

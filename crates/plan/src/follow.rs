@@ -19,6 +19,7 @@ use crate::{
     rest::at_rest,
     retarget::{correct_version, passable},
     rollout::{SOON, halt, roll, wait, write_template},
+    snapshot,
     version::Version,
     want::{Target, Want},
     workload::{Pod, Strategy, View},
@@ -49,9 +50,18 @@ pub(crate) fn begin(want: &Want, view: &View, slot: &mut Option<Record>, partiti
             return if hold.reason.needs_a_person() { halt(hold) } else { wait(hold, SOON) };
         }
     };
+    // What is taken half way would be of a state that nobody wants to go back to.
+    let snapshot = match &before {
+        Some(before) => before.snapshot.clone(),
+        None => match snapshot::before(want, view, now) {
+            Ok(snapshot) => snapshot,
+            Err(first) => return first,
+        },
+    };
     let mut record =
         Record::begin(Order::LeaderLast, from, image(want.target.version.clone()), partition, partition, now);
     record.revision = Some(view.workload.update_revision.clone());
+    record.snapshot = snapshot;
     if let Some(before) = before {
         // Replaced for a template that was given up: one of them that is broken goes first.
         let replaced = |pod: &&Pod| before.revision.as_ref() == Some(&pod.revision);

@@ -130,9 +130,10 @@ pub(crate) fn may_begin(want: &Want, view: &View, order: Order, now: Timestamp) 
     let Some(victim) = view.pods.last() else { return Ok(()) };
     let ask = Ask { want, view, record: None, version: &want.target.version, victim, now };
     let gates = match order {
-        Order::ReverseOrdinal => BEFORE_UPGRADE,
-        // Whoever is lost comes back from the new template, so writing it is the first step for all of them.
-        Order::LeaderLast => POLICIES,
+        Order::ReverseOrdinal if want.snapshot.is_none() => BEFORE_UPGRADE,
+        // A snapshot is of the moment when members begin to be replaced. And where whoever is lost comes back from the new template,
+        // writing that is the first step for all of them.
+        Order::ReverseOrdinal | Order::LeaderLast => POLICIES,
     };
     first_objection(gates, &ask)
 }

@@ -11,6 +11,7 @@
 //!                  ├─ request   what people ask for once: stop, go back, try again
 //!                  ├─ rest      is anything wanted, and can it begin
 //!                  ├─ follow    somebody else writes the template
+//!                  ├─ snapshot  what must be stored before it begins
 //!                  ├─ order     whose turn it is, and how a pod is let go
 //!                  ├─ gate      what must hold before a member is taken down
 //!                  │   ├─ outcome   what a gate says, and who set it aside
@@ -49,6 +50,7 @@ pub mod request;
 mod rest;
 pub mod retarget;
 pub mod rollout;
+pub mod snapshot;
 pub mod stage;
 pub mod trouble;
 pub mod version;
@@ -63,6 +65,7 @@ pub use path::Path;
 pub use quorum::{Member, MemberName, Quorum};
 pub use reason::Reason;
 pub use record::Record;
+pub use snapshot::Snapshot;
 pub use trouble::Trouble;
 pub use version::Version;
 pub use want::Want;

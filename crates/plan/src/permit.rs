@@ -50,6 +50,7 @@ pub fn stand_down(view: &View, because: &Hold) -> Option<Plan> {
         gates: Vec::new(),
         approvals,
         given_up,
+        attempt: view.attempt.clone(),
         heard: false,
     })
 }

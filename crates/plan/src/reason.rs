@@ -31,6 +31,10 @@ pub enum Reason {
     DowngradeNotAllowed,
     /// The system does not support the way from what runs to the target (H20).
     UnsupportedPath,
+    /// The snapshot before the upgrade has not ended yet (D2).
+    AwaitingSnapshot,
+    /// There is no snapshot to begin the upgrade with (D2).
+    SnapshotFailed,
     /// One or two members: taking one down takes the quorum down (H14).
     NoSpareMember,
     /// The StatefulSet controller has not seen the newest spec yet.
@@ -132,6 +136,10 @@ impl Reason {
                 "ask for a newer version, or set spec.policy.allowDowngrade if going back is safe for your data"
             }
             Self::UnsupportedPath => "do first what the message says, or ask for a version that can be reached",
+            Self::AwaitingSnapshot => "wait; if it stays, kubectl describe the Job that events name, and its pod",
+            Self::SnapshotFailed => {
+                "put right what the message says, and set spec.requests.resume to a new value to try again; or switch spec.backup.preUpgradeSnapshot off"
+            }
             Self::NoSpareMember => "scale to three members, or set spec.policy.acceptDowntime",
             Self::ControllerBehind | Self::AwaitingReplacement | Self::AwaitingConclusion => {
                 "wait; if it stays, look at kube-controller-manager"
@@ -244,6 +252,7 @@ impl Reason {
             | Self::HalfUpgraded
             | Self::DowngradeNotAllowed
             | Self::UnsupportedPath
+            | Self::SnapshotFailed
             | Self::NoSpareMember
             | Self::MembersDoNotMatch
             | Self::VersionMismatch
@@ -261,6 +270,7 @@ impl Reason {
             | Self::ContainerConfigError
             | Self::CrashLooping
             | Self::MemberSealed
+            | Self::AwaitingSnapshot
             | Self::MemberNotJoined => Stalls::AtDeadline,
             Self::Paused
             | Self::ControllerBehind

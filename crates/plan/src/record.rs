@@ -11,6 +11,7 @@ use crate::{
     order::Order,
     poison::Proof,
     quorum::MemberName,
+    snapshot::Snapshot,
     stage::{HandOver, Stage, StageKind},
     version::Version,
     want::Target,
@@ -51,6 +52,8 @@ pub struct Record {
     pub proof: Proof,
     /// Members that were replaced for a target that was given up since. One of them that is broken may be deleted (H44).
     pub abandoned: BTreeSet<MemberName>,
+    /// The snapshot that was taken before it began.
+    pub snapshot: Option<Snapshot>,
     /// What is being waited for, and since when.
     pub stage: Option<Stage>,
     /// The member that is being replaced, from the permit until it is well again.
@@ -88,6 +91,7 @@ impl Record {
             hand_over: None,
             proof: Proof::Pending,
             abandoned: BTreeSet::new(),
+            snapshot: None,
             stage: None,
             replacing: None,
             durations: BTreeMap::new(),

@@ -21,6 +21,7 @@ use crate::{
     record::Record,
     retarget::passable,
     rollout::{SOON, begin, halt, roll, wait, wait_or_halt},
+    snapshot,
     stage::StageKind,
     version::Version,
     want::{Target, Trigger, Want},
@@ -78,7 +79,12 @@ pub(crate) fn at_rest(
         (Order::ReverseOrdinal, Strategy::RollingUpdate { .. }) => view.workload.replicas,
         (Order::LeaderLast, Strategy::RollingUpdate { .. } | Strategy::OnDelete) => partition,
     };
-    begin(Record::begin(order, from, want.target.clone(), held, partition, now), view.workload.replicas, record)
+    let snapshot = match snapshot::before(want, view, now) {
+        Ok(snapshot) => snapshot,
+        Err(first) => return first,
+    };
+    let next = Record::begin(order, from, want.target.clone(), held, partition, now);
+    begin(Record { snapshot, ..next }, view.workload.replicas, record)
 }
 
 /// The set is OnDelete and shall be rolled by its partition: its current revision has to catch up first, and only does so under

@@ -121,6 +121,7 @@ pub(crate) fn retarget(
     next.highest_led = record.highest_led;
     next.hand_overs = record.hand_overs;
     next.durations = record.durations;
+    next.snapshot = record.snapshot;
     next.previous_partitions.extend(record.previous_partitions);
     if next.order == Order::ReverseOrdinal {
         next.move_partition(partition, view.workload.replicas);

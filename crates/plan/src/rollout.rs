@@ -28,6 +28,7 @@ use crate::{
     request::{self, GivenUp, Way},
     rest::at_rest,
     retarget::{anything_replaced, correct_version, is_revert, retarget, retarget_is_safe, revert},
+    snapshot,
     stage::{HandOver, StageKind},
     want::{Trigger, Want},
     workload::{Evictions, Pod, Strategy, View},
@@ -54,13 +55,14 @@ pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
         given_up = Some(GivenUp { target: want.target.clone(), way: Way::Back });
         decision = request::heed(want, view, &mut record, given_up.as_ref(), now);
     }
+    let attempt = snapshot::attempt(&decision, view, record.as_ref());
     let decision = permit::release_if_idle(decision, view).punctual(now);
     if let Some(record) = &mut record {
         pace::begun(&decision, record, now);
     }
     let gates = gate::states(want, view, record.as_ref(), now);
     let approvals = approval::outlook(want, view, record.as_ref(), &gates);
-    Plan { decision, record, gates, approvals, given_up, heard: true }
+    Plan { decision, record, gates, approvals, given_up, attempt, heard: true }
 }
 
 /// Brings the record up to what the cluster shows.

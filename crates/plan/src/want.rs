@@ -85,6 +85,8 @@ pub struct Want {
     pub accept_downtime: bool,
     /// How long stages may take.
     pub deadlines: Deadlines,
+    /// How long a snapshot before an upgrade may take; none where nobody wants one.
+    pub snapshot: Option<Duration>,
     /// How many log entries a replaced member may be behind the leader and count as caught up.
     pub max_lag: u64,
     /// How long a replaced member must have been well before the next one goes, and before it may lead.

@@ -7,10 +7,12 @@ use jiff::Timestamp;
 use crate::{
     approval::Approvals,
     bug::{self, Bug},
+    fact::Fact,
     outcome::ExternalGate,
     quorum::{MemberName, Quorum},
     record::Record,
     request::{GivenUp, Requests},
+    snapshot::{Attempt, Progress},
     trouble::Trouble,
 };
 
@@ -123,7 +125,11 @@ pub struct View {
     pub evictions: Evictions,
     /// The upgrade that is under way, as recorded.
     pub record: Option<Record>,
-    /// A person asked to finish a rollout that was half done when it was adopted (H40).
+    /// The last try to take a snapshot, as recorded.
+    pub attempt: Option<Attempt>,
+    /// What became of it.
+    pub snapshot: Fact<Progress>,
+    /// A person asked to finish a rollout that was half done when it was adopted (H40), or to try again what failed.
     pub resumed: bool,
     /// What a person asks for once, and has not been answered yet.
     pub requests: Requests,

@@ -68,6 +68,7 @@ fn shows_around_a_crash(bug: Bug) -> bool {
     matches!(bug, Bug::UnfencedWrites | Bug::NoTouchAtTakeOver | Bug::LeaseNotChecked | Bug::NoIntent)
         || is_of_mends(bug)
         || is_of_leader_last(bug)
+        || is_of_snapshots(bug)
 }
 
 /// Where the rare ones were seen before. Only to save time: a walk that no longer shows it sends the hunt on to all the others.
@@ -82,6 +83,11 @@ fn is_of_mends(bug: Bug) -> bool {
 #[cfg(feature = "seeded-bugs")]
 fn is_of_leader_last(bug: Bug) -> bool {
     matches!(bug, Bug::LeaderGoesFirst | Bug::WaitsForCurrentRevision | Bug::RollingUpdateLeftSet)
+}
+
+#[cfg(feature = "seeded-bugs")]
+fn is_of_snapshots(bug: Bug) -> bool {
+    matches!(bug, Bug::SnapshotNotAwaited | Bug::ForeignJobBelieved)
 }
 
 #[cfg(feature = "seeded-bugs")]
@@ -102,6 +108,7 @@ fn crash(bug: Bug, _: usize) -> (usize, Option<String>) {
     let stories = match bug {
         bug if is_of_mends(bug) => crash::mends(),
         bug if is_of_leader_last(bug) => crash::leader_last(),
+        bug if is_of_snapshots(bug) => crash::snapshots(),
         _ => crash::STORIES.to_vec(),
     };
     let (tried, failure) = crash::hunt(&stories, |strike| planted(bug, strike));

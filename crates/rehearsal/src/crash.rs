@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use windlass_sim::{
     faults::Strike,
     harness::{self, Outcome},
-    journal::Event,
+    journal::{Event, Verb},
     scenario::Scenario,
 };
 
@@ -43,6 +43,10 @@ enum Plot {
     Template,
     /// An upgrade that a person takes back half way.
     Rollback,
+    /// An upgrade with a snapshot before it.
+    Snapshot,
+    /// The same, and a Job of somebody else's has the name of ours.
+    ForeignJob,
 }
 
 /// All that is struck at. The first leader is on the lowest, the highest and the middle ordinal; a mend by a revert and one by a
@@ -59,11 +63,20 @@ pub const STORIES: &[Story] = &[
     Story { setting: OPENBAO, plot: Plot::Template, seed: 2 },
     Story { setting: PD, plot: Plot::Rollback, seed: 1 },
     Story { setting: HTTP, plot: Plot::Upgrade, seed: 3 },
+    Story { setting: ETCD, plot: Plot::Snapshot, seed: 3 },
+    Story { setting: OPENBAO, plot: Plot::Snapshot, seed: 1 },
+    Story { setting: ETCD, plot: Plot::ForeignJob, seed: 2 },
 ];
 
 /// Those under OnDelete among them.
 pub fn leader_last() -> Vec<Story> {
     let plots = [Plot::LeaderLast, Plot::ToLeaderLast];
+    STORIES.iter().filter(|story| plots.contains(&story.plot)).copied().collect()
+}
+
+/// Those that begin with a snapshot among them.
+pub fn snapshots() -> Vec<Story> {
+    let plots = [Plot::Snapshot, Plot::ForeignJob];
     STORIES.iter().filter(|story| plots.contains(&story.plot)).copied().collect()
 }
 
@@ -81,6 +94,8 @@ impl Story {
             Plot::ToLeaderLast => self.setting.to_leader_last(self.seed),
             Plot::Template => self.setting.template(self.seed),
             Plot::Rollback => self.setting.rollback(self.seed),
+            Plot::Snapshot => self.setting.snapshot(self.seed),
+            Plot::ForeignJob => self.setting.foreign_job(self.seed),
         }
     }
 }
@@ -255,8 +270,18 @@ pub fn end_state(outcome: &Outcome) -> Value {
         "phase": status["phase"],
         "version": status["currentVersion"],
         "upgrade": status["upgrade"],
+        "jobs": jobs(outcome),
         "evictions": last("poddisruptionbudgets.policy").map(|budget| budget["spec"]["selector"].clone()),
     })
+}
+
+/// The Jobs that were made, oldest first.
+fn jobs(outcome: &Outcome) -> Vec<&str> {
+    let made = outcome.journal.iter().filter_map(|entry| match &entry.event {
+        Event::Write(change) if change.resource == "jobs.batch" && change.verb == Verb::Create => Some(&*change.name),
+        Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,
+    });
+    made.collect()
 }
 
 fn sorted(names: &[String]) -> Vec<String> {

@@ -34,7 +34,12 @@ pub fn operator(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>> {
 /// The operator's context in a seat.
 pub fn context(seat: Seat) -> Context {
     let Seat { client, dial, clock, identity } = seat;
-    let settings = Settings { identity, lease_namespace: "kube-system".into(), ..Settings::default() };
+    let settings = Settings {
+        identity,
+        lease_namespace: "kube-system".into(),
+        executor_image: Some(setting::EXECUTOR.into()),
+        ..Settings::default()
+    };
     Context::new(client, Arc::new(InProcess(dial)), Arc::new(ClusterClock(clock)), settings)
 }
 

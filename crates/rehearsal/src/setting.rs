@@ -4,10 +4,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_sim::{
+    harness::Cluster,
     objects,
     scenario::{Action, Ending, Moment, Place, Scenario, Subject, When},
     world::ImageBehaviour,
 };
+
+/// The image of executor Jobs.
+pub const EXECUTOR: &str = "registry.example/windlass:0.1.0";
 
 /// A quorum of one system, as its users deploy it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,6 +233,53 @@ impl Setting {
         let containers = json!([{"name": self.name, "image": self.image(version), "ports": ports}]);
         let patch = json!({"spec": {"template": {"spec": {"containers": containers}}}});
         Action::Patch { target: self.workload(), patch }
+    }
+
+    /// The reference upgrade with a snapshot before it.
+    pub fn snapshot(&self, seed: u64) -> Scenario {
+        let mut scenario = self.reference(seed);
+        for object in &mut scenario.objects {
+            if object["kind"] == "QuorumCluster" {
+                object["spec"]["backup"] = json!({
+                    "preUpgradeSnapshot": true,
+                    "destination": {"volume": {"claimName": "backups", "path": "nightly"}},
+                });
+            }
+        }
+        scenario
+    }
+
+    /// The same, and somebody else's Job has the name that ours would have, with a result in it that looks right. After a while a
+    /// person asks for another attempt.
+    pub fn foreign_job(&self, seed: u64) -> Scenario {
+        let mut scenario = self.snapshot(seed);
+        let uid = self.uid(&scenario);
+        let name = format!("windlass-snapshot-{uid}-1");
+        let told = json!({"done": {"snapshot": {"bytes": 1, "sha256": "00", "place": "nowhere", "milliseconds": 1}}});
+        scenario.objects.push(json!({
+            "apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {"template": {"spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "executor", "image": "registry.example/liar:1", "args": ["say", told.to_string()]}],
+            }}},
+        }));
+        scenario.timeline.push(after(Duration::from_mins(2), self.spec(json!({"requests": {"resume": "again"}}))));
+        scenario
+    }
+
+    /// The uid that the QuorumCluster gets: the same in every run of a seed, for objects are created in their order.
+    fn uid(&self, scenario: &Scenario) -> String {
+        let cluster = Cluster::new(scenario.seed);
+        let mut uid = String::new();
+        for object in &scenario.objects {
+            if let Ok(made) = cluster.api.create_value("user", object.clone())
+                && made["kind"] == "QuorumCluster"
+            {
+                uid = made["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+            }
+        }
+        uid
     }
 
     /// A change of the QuorumCluster's spec.

@@ -10,6 +10,7 @@
 //!   is down because of us (C2, H21);
 //! - a member that went to an older version without anybody having asked for that;
 //! - a sound member let go while somebody else has locked the workload, or while a node under a member is cordoned;
+//! - a template written although a snapshot is to be taken first and none was stored since the last upgrade ended (D2);
 //! - a quorum lost to an eviction while we had a member down (H12);
 //! - a write of an operator after another one had settled its take-over (H1).
 //!
@@ -108,6 +109,10 @@ struct Set {
     follows: bool,
     allow_downgrade: bool,
     accept_downtime: bool,
+    /// A snapshot is to be taken before an upgrade, and that was known before the present one began.
+    snapshot_wanted: bool,
+    /// One was stored since the last upgrade ended.
+    snapshot_stored: bool,
     /// When a member of a version first led since then.
     led: BTreeMap<String, Timestamp>,
     /// Members that are down because of us.
@@ -130,6 +135,7 @@ impl Judge<'_> {
             Event::Quorum(truth) => self.truth(entry.at, truth),
             Event::Verb { .. } => {}
             Event::Note(note) => {
+                self.stored(note);
                 let user = note.split(' ').next().unwrap_or_default();
                 let away = note.contains("frozen") || note.contains("killed") || note.contains("thawed");
                 if away && (self.is_ours)(user) {
@@ -195,11 +201,27 @@ impl Judge<'_> {
         }
     }
 
+    /// A snapshot was truly taken and is where it should be.
+    fn stored(&mut self, note: &str) {
+        let place = note.strip_prefix("snapshot of ").and_then(|rest| rest.strip_suffix(" stored"));
+        if let Some((namespace, workload)) = place.and_then(|place| place.split_once('/')) {
+            self.sets.entry((namespace.to_owned(), workload.to_owned())).or_default().snapshot_stored = true;
+        }
+    }
+
     /// What people ask for.
     fn wish(&mut self, change: &Change) {
         let Some(spec) = change.after.as_deref().map(|after| &after["spec"]) else { return };
         let Some(workload) = spec.pointer("/workload/statefulSet").and_then(Value::as_str) else { return };
         let set = self.sets.entry((change.namespace.clone(), workload.to_owned())).or_default();
+        let under_way = |object: Option<&Value>| {
+            object.and_then(|object| object.pointer("/status/upgrade")).is_some_and(|upgrade| !upgrade.is_null())
+        };
+        let (before, after) = (under_way(change.before.as_deref()), under_way(change.after.as_deref()));
+        if !before && !after {
+            set.snapshot_wanted = spec.pointer("/backup/preUpgradeSnapshot") == Some(&Value::Bool(true));
+        }
+        set.snapshot_stored &= !before || after;
         set.allow_downgrade = spec.pointer("/policy/allowDowngrade") == Some(&Value::Bool(true));
         set.accept_downtime = spec.pointer("/policy/acceptDowntime") == Some(&Value::Bool(true));
         set.follows = spec["trigger"] == "Template";
@@ -222,9 +244,13 @@ impl Judge<'_> {
             set.template_written = Some(at);
         }
         let follows = set.follows && before.pointer("/spec/template") != after.pointer("/spec/template");
+        let hasty = set.template_written == Some(at) && set.snapshot_wanted && !set.snapshot_stored;
         let down = set.down.clone();
         if follows {
             self.violation(at, "the template was written by us although somebody else writes it");
+        }
+        if hasty {
+            self.violation(at, "the template was written without the snapshot that was to be taken first");
         }
         if let (Some(pod), Some(other)) = (freed.first(), held.first()) {
             self.violation(at, &format!("{pod} let go while the permit for {other} still stands"));

@@ -16,6 +16,7 @@ pub mod network;
 pub mod openbao;
 pub mod pd;
 pub mod secret;
+pub mod snapshot;
 pub mod transport;
 
 pub use call::{CallError, Class, Failure, Timeouts};

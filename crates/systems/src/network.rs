@@ -17,7 +17,7 @@ use futures::{
 };
 use http::{HeaderValue, Request, Response, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::client::conn::http1;
+use hyper::{body::Body, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use rustls::{ClientConfig, RootCertStore, client::Resumption, crypto::ring};
 use rustls_pki_types::{
@@ -102,6 +102,18 @@ impl Network {
     }
 }
 
+impl Network {
+    /// Sends a request whose body may be long, and is read as it is sent.
+    pub async fn upload<B>(&self, peer: &Peer, request: Request<B>) -> io::Result<Response<Bytes>>
+    where
+        B: Body<Data = Bytes> + Unpin + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let request = addressed(peer, request)?;
+        exchange(connect(self.tls.clone(), peer.clone()).await?, request).await
+    }
+}
+
 fn read_roots(pem: &[u8]) -> Result<RootCertStore, NetworkError> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -133,7 +145,7 @@ impl Transport for Network {
     fn send(&self, peer: &Peer, request: Request<Bytes>) -> BoxFuture<'static, io::Result<Response<Bytes>>> {
         let (connector, peer) = (self.tls.clone(), peer.clone());
         async move {
-            let request = addressed(&peer, request)?;
+            let request = addressed(&peer, request.map(Full::new))?;
             exchange(connect(connector, peer).await?, request).await
         }
         .boxed()
@@ -142,7 +154,7 @@ impl Transport for Network {
     fn stream(&self, peer: &Peer, request: Request<Bytes>) -> BoxFuture<'static, io::Result<Response<Streamed>>> {
         let (connector, peer) = (self.tls.clone(), peer.clone());
         async move {
-            let request = addressed(&peer, request)?;
+            let request = addressed(&peer, request.map(Full::new))?;
             exchange_in_pieces(connect(connector, peer).await?, request).await
         }
         .boxed()
@@ -171,20 +183,24 @@ async fn connect(connector: Option<TlsConnector>, peer: Peer) -> io::Result<Box<
 }
 
 /// Adds what HTTP/1.1 needs to know about the other side.
-fn addressed(peer: &Peer, request: Request<Bytes>) -> io::Result<Request<Full<Bytes>>> {
+fn addressed<B>(peer: &Peer, mut request: Request<B>) -> io::Result<Request<B>> {
     let host = if peer.server_name.contains(':') {
         format!("[{}]:{}", peer.server_name, peer.port)
     } else {
         format!("{}:{}", peer.server_name, peer.port)
     };
     let host = HeaderValue::try_from(host).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-    let mut request = request.map(Full::new);
-    request.headers_mut().insert(header::HOST, host);
+    // Who signs a request names the host himself.
+    request.headers_mut().entry(header::HOST).or_insert(host);
     request.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     Ok(request)
 }
 
-async fn exchange(stream: Box<dyn Wire>, request: Request<Full<Bytes>>) -> io::Result<Response<Bytes>> {
+async fn exchange<B>(stream: Box<dyn Wire>, request: Request<B>) -> io::Result<Response<Bytes>>
+where
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| explained(&error))?;
     let talk = async move {
         let response = sender.send_request(request).await.map_err(|error| explained(&error))?;

@@ -27,6 +27,7 @@
 //! - `X-Vault-Namespace` on health, step-down and everything about Raft is a 400 in OpenBao. It is sent with a login alone.
 
 mod login;
+pub mod snapshot;
 mod wire;
 
 use std::collections::BTreeMap;

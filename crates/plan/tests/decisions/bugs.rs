@@ -6,6 +6,7 @@ use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Order, Step,
     bug::{Bug, plant},
+    snapshot::Progress,
     want::OnDeadline,
 };
 
@@ -136,7 +137,16 @@ fn a_set_that_kubernetes_rolls_is_not_followed() {
     assert!(matches!(world.run(), Decision::Halt { on } if on.reason == windlass_plan::Reason::UnsupportedStrategy));
 }
 
+fn a_snapshot_is_waited_for() {
+    let mut world = World::new(3, 0);
+    world.want.snapshot = Some(std::time::Duration::from_mins(10));
+    world.outcome = Progress::Failed("no space left".into());
+    let _ = world.run();
+    assert!(world.templates().is_empty());
+}
+
 #[rstest]
+#[case(Bug::SnapshotNotAwaited, a_snapshot_is_waited_for)]
 #[case(Bug::GivenUpForgotten, an_upgrade_that_was_given_up_is_not_begun_again)]
 #[case(Bug::DeadlineForcesDowngrade, a_deadline_is_no_reason_for_a_downgrade)]
 #[case(Bug::AbortTooLate, a_person_who_says_stop_is_heard_at_once)]

@@ -21,6 +21,7 @@ mod poison;
 mod properties;
 mod reasons;
 mod requests;
+mod snapshots;
 mod soaks;
 mod stories;
 mod walks;

@@ -4,11 +4,12 @@ use std::{collections::BTreeMap, time::Duration};
 
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use windlass_plan::{
-    Decision, MemberName, Order, Step, View, Want,
+    Decision, Fact, MemberName, Order, Step, View, Want,
     poison::Proof,
     quorum::{can_spare_one, majority},
     request::{Requests, Way},
     rollout,
+    snapshot::{Attempt, Progress},
     want::Trigger,
     workload::Strategy as Update,
 };
@@ -29,7 +30,8 @@ fn disturbed(decision: &Decision) -> Option<&MemberName> {
         Decision::Act(Step::Permit { pod, .. } | Step::Replace { pod, .. }) => Some(pod),
         Decision::Act(Step::HandOver { from, .. }) => Some(from),
         Decision::Act(
-            Step::WriteTemplate { .. }
+            Step::TakeSnapshot { .. }
+            | Step::WriteTemplate { .. }
             | Step::SwitchStrategy { .. }
             | Step::HoldEvictions
             | Step::TakeBack { .. }
@@ -218,13 +220,30 @@ proptest! {
     }
 
     #[test]
+    fn no_upgrade_begins_without_the_snapshot_that_is_wanted((want, view) in anything()) {
+        let plan = plan(&want, &view);
+        let begins = view.record.is_none() && matches!(plan.decision, Decision::Act(Step::WriteTemplate { .. }));
+        if begins && want.snapshot.is_some() {
+            let taken = plan.record.and_then(|record| record.snapshot);
+            prop_assert!(taken.is_some_and(|taken| view.snapshot == Fact::Known(Progress::Done(taken))));
+            prop_assert!(view.attempt.as_ref().is_some_and(|attempt| !attempt.spent && attempt.target == want.target));
+        }
+        if let Decision::Act(Step::TakeSnapshot { attempt }) = &plan.decision {
+            prop_assert_ne!(&view.snapshot, &Fact::Known(Progress::Running), "one at a time (H6)");
+            prop_assert_eq!(Some(attempt), plan.attempt.as_ref());
+        }
+        let last = |attempt: &Option<Attempt>| attempt.as_ref().map_or(0, |attempt| attempt.number);
+        prop_assert!(last(&plan.attempt) >= last(&view.attempt), "no number comes again");
+    }
+
+    #[test]
     fn what_is_about_to_be_written_is_recorded((want, view) in anything()) {
         let plan = plan(&want, &view);
         let written = match &plan.decision {
             Decision::Act(
                 Step::Permit { partition, .. } | Step::TakeBack { partition, .. } | Step::Park { partition },
             ) => Some(*partition),
-            Decision::Act(Step::WriteTemplate { .. } | Step::HoldEvictions | Step::HandOver { .. } | Step::DeletePod { .. } | Step::Replace { .. } | Step::SwitchStrategy { .. } | Step::ReleaseEvictions)
+            Decision::Act(Step::TakeSnapshot { .. } | Step::WriteTemplate { .. } | Step::HoldEvictions | Step::HandOver { .. } | Step::DeletePod { .. } | Step::Replace { .. } | Step::SwitchStrategy { .. } | Step::ReleaseEvictions)
             | Decision::Wait { .. }
             | Decision::Halt { .. }
             | Decision::Done => None,
@@ -250,7 +269,8 @@ proptest! {
     fn an_unchanged_view_brings_no_second_disturbance((want, view) in anything()) {
         let first = plan(&want, &view);
         let (record, given_up, requests) = (first.record.clone(), first.given_up.clone(), Requests::default());
-        let next = plan(&want, &View { record, given_up, requests, ..view.clone() });
+        let attempt = first.attempt.clone();
+        let next = plan(&want, &View { record, given_up, requests, attempt, ..view.clone() });
         match (&first.decision, &next.decision) {
             // Its write was lost, or is not seen yet: the same again, and nobody else.
             (Decision::Act(Step::Permit { .. }), Decision::Act(Step::Permit { .. }))
@@ -286,6 +306,7 @@ fn arbitrary_views_lead_to_every_kind_of_decision() {
         *seen.entry(kind).or_default() += 1;
     }
     let needed = [
+        "SnapshotBegun",
         "TemplateWritten",
         "EvictionsHeld",
         "HandOver",

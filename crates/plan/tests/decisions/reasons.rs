@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use rstest::rstest;
 use strum::IntoEnumIterator;
-use windlass_plan::{Hold, Reason, Step, stage::StageKind, workload::Strategy};
+use windlass_plan::{Hold, Reason, Step, snapshot::Attempt, stage::StageKind, workload::Strategy};
 
-use crate::support::name;
+use crate::support::{name, noon, target};
 
 /// Renaming one breaks people's alerts. A new one is added here.
 const NAMES: &str = "Paused InvalidSpec WorkloadNotFound ContainerNotFound NoReplicas WorkloadDeleting AlreadyManaged \
-    UnsupportedStrategy StrategyChanged TemplateChanged TemplatePutBack HalfUpgraded DowngradeNotAllowed UnsupportedPath NoSpareMember ControllerBehind \
+    UnsupportedStrategy StrategyChanged TemplateChanged TemplatePutBack HalfUpgraded DowngradeNotAllowed UnsupportedPath NoSpareMember AwaitingSnapshot SnapshotFailed ControllerBehind \
     MembersDoNotMatch MembersUnknown LeaderUnknown MemberUnhealthy QuorumAtRisk PodNotReady Unschedulable \
     ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch BudgetTooLoose \
     LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining Locked AwaitingHandOver NoHandOverTarget AwaitingReplacement \
@@ -57,6 +57,10 @@ fn a_hold_reads_as_what_is_waited_for_and_what_to_do() {
 
 #[rstest]
 #[case::template(Step::WriteTemplate { image: "pd:v1".into(), strategy: Some(Strategy::RollingUpdate { partition: 3 }) }, "TemplateWritten", &["pd:v1"])]
+#[case::snapshot(
+    Step::TakeSnapshot { attempt: Attempt { number: 2, target: target("8.5.1"), since: noon(), spent: false } },
+    "SnapshotBegun", &["8.5.1", "2"]
+)]
 #[case::hold(Step::HoldEvictions, "EvictionsHeld", &["evictions"])]
 #[case::hand_over(Step::HandOver { from: name(0), to: name(2) }, "HandOver", &["pd-0", "pd-2"])]
 #[case::permit(Step::Permit { pod: name(2), partition: 2 }, "MemberPermitted", &["pd-2", "2"])]

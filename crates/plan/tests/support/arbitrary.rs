@@ -7,6 +7,7 @@ use windlass_plan::{
     Fact, Member, MemberName, Order, Pod, Quorum, Record, View, Want, Workload, path,
     poison::Proof,
     request::{GivenUp, Requests, Way},
+    snapshot::{Attempt, Progress},
     stage::{HandOver, Stage, StageKind},
     trouble::Trouble,
     want::{Deadlines, OnDeadline, Target, Trigger},
@@ -15,7 +16,7 @@ use windlass_plan::{
 
 use super::{
     NEW, NEWER, OLD, POSITION, at, half_way, half_way_on_delete, image, member_mut, noon, permitted, pod_mut,
-    record_mut, remove_pod, rest, rest_on_delete, revision, target, version, want,
+    record_mut, remove_pod, rest, rest_on_delete, revision, snapshot, target, version, want,
 };
 
 const ORDERS: [Order; 2] = [Order::ReverseOrdinal, Order::LeaderLast];
@@ -42,8 +43,9 @@ fn any_want() -> impl Strategy<Value = Want> {
     let switches = (prop::bool::weighted(0.1), any::<bool>(), any::<bool>());
     let orders = sample::select(vec![None, Some(Order::ReverseOrdinal), Some(Order::LeaderLast)]);
     let path = prop_oneof![Just(path::PD), Just(path::ETCD)];
-    (any_target(), switches, deadlines, 0_u64..200, path, orders, any::<bool>()).prop_map(
-        |(target, (paused, back, down), deadlines, max_lag, path, order, names_target)| Want {
+    let snapshot = option::weighted(0.3, seconds());
+    (any_target(), switches, deadlines, 0_u64..200, path, orders, any::<bool>(), snapshot).prop_map(
+        |(target, (paused, back, down), deadlines, max_lag, path, order, names_target, snapshot)| Want {
             target,
             path,
             order,
@@ -52,10 +54,29 @@ fn any_want() -> impl Strategy<Value = Want> {
             allow_downgrade: back,
             accept_downtime: down,
             deadlines,
+            snapshot,
             max_lag,
             ..want(NEW)
         },
     )
+}
+
+fn any_attempt() -> impl Strategy<Value = Attempt> {
+    (0_u32..9, any_target(), 0_i64..5_000, any::<bool>()).prop_map(|(number, target, ago, spent)| Attempt {
+        number,
+        target,
+        since: at(noon().as_second() - ago),
+        spent,
+    })
+}
+
+fn any_progress() -> impl Strategy<Value = Progress> {
+    prop_oneof![
+        Just(Progress::Missing),
+        Just(Progress::Running),
+        Just(Progress::Done(snapshot())),
+        Just(Progress::Failed("no space left".into())),
+    ]
 }
 
 fn any_member() -> impl Strategy<Value = Member> {
@@ -190,6 +211,7 @@ enum Flaw {
     HandOver(HandOver),
     Broken { index: u32, made_from: &'static str, named: bool, abandoned: bool },
     Image(&'static str),
+    Snapshot(Option<Attempt>, Fact<Progress>),
 }
 
 fn any_flaw() -> impl Strategy<Value = Flaw> {
@@ -208,6 +230,8 @@ fn any_flaw() -> impl Strategy<Value = Flaw> {
         (0..INDICES, sample::select(vec![OLD, NEW, NEWER, "9.9.9"]), any::<bool>(), any::<bool>())
             .prop_map(|(index, made_from, named, abandoned)| Flaw::Broken { index, made_from, named, abandoned }),
         text().prop_map(Flaw::Image),
+        (option::of(any_attempt()), fact(any_progress()))
+            .prop_map(|(attempt, progress)| Flaw::Snapshot(attempt, progress)),
     ]
 }
 
@@ -240,6 +264,7 @@ fn spoil(view: &mut View, flaw: Flaw) {
             }
         }
         Flaw::Image(text) => view.workload.image = image(text),
+        Flaw::Snapshot(attempt, progress) => (view.attempt, view.snapshot) = (attempt, progress),
         Flaw::Member(..)
         | Flaw::Partition(_)
         | Flaw::NotReady(_)
@@ -255,7 +280,8 @@ fn spoil(view: &mut View, flaw: Flaw) {
 fn nearly_right() -> impl Strategy<Value = (Want, View)> {
     let members = 1..INDICES;
     let place = members.prop_flat_map(|members| (Just(members), 0..members, 0..=members, 0_u8..7));
-    let wish = (text(), any::<bool>(), any::<bool>(), option::of(sample::select(ORDERS.to_vec())));
+    let snapshot = option::weighted(0.3, Just(Duration::from_mins(10)));
+    let wish = (text(), any::<bool>(), any::<bool>(), option::of(sample::select(ORDERS.to_vec())), snapshot);
     let flaws = collection::vec(any_flaw(), 0..3);
     (place, any_evictions(), flaws, wish).prop_map(|((members, leader, replaced, kind), evictions, flaws, wish)| {
         let mut view = match kind {
@@ -274,8 +300,8 @@ fn nearly_right() -> impl Strategy<Value = (Want, View)> {
         for flaw in flaws {
             spoil(&mut view, flaw);
         }
-        let (to, accept_downtime, allow_downgrade, order) = wish;
-        (Want { target: target(to), accept_downtime, allow_downgrade, order, ..want(to) }, view)
+        let (to, accept_downtime, allow_downgrade, order, snapshot) = wish;
+        (Want { target: target(to), accept_downtime, allow_downgrade, order, snapshot, ..want(to) }, view)
     })
 }
 

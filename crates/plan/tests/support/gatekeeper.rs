@@ -63,7 +63,8 @@ impl Gatekeeper {
                 self.begun = None;
                 return;
             }
-            Step::SwitchStrategy { .. }
+            Step::TakeSnapshot { .. }
+            | Step::SwitchStrategy { .. }
             | Step::HoldEvictions
             | Step::DeletePod { .. }
             | Step::ReleaseEvictions

@@ -8,13 +8,14 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use windlass_plan::{
-    Decision, Fact, Hold, Member, MemberName, Order, Plan, Pod, Quorum, Reason, Record, Step, Version, View, Want,
-    Workload,
+    Decision, Fact, Hold, Member, MemberName, Order, Plan, Pod, Quorum, Reason, Record, Snapshot, Step, Version, View,
+    Want, Workload,
     approval::{Approvals, Mode, Question},
     path,
     poison::Proof,
     request::Requests,
     rollout,
+    snapshot::Progress,
     stage::{Stage, StageKind},
     want::{Deadlines, OnDeadline, Target, Trigger},
     window::Window,
@@ -76,6 +77,7 @@ pub fn want(to: &str) -> Want {
             health: Duration::from_mins(2),
             sync: Duration::from_secs(90),
         },
+        snapshot: None,
         max_lag: 100,
         soak: Duration::ZERO,
         windows: vec![],
@@ -132,6 +134,8 @@ pub fn rest(members: u32, leader: u32) -> View {
         ),
         evictions: Evictions::Open,
         record: None,
+        attempt: None,
+        snapshot: Fact::Known(Progress::Missing),
         resumed: false,
         requests: Requests::default(),
         given_up: None,
@@ -223,6 +227,11 @@ pub fn remove_pod(view: &mut View, index: u32) {
 
 pub fn unknown<T>() -> Fact<T> {
     Fact::Unknown("timed out".into())
+}
+
+/// A snapshot that was taken.
+pub fn snapshot() -> Snapshot {
+    Snapshot { bytes: 4096, sha256: "5f".repeat(32), place: "volume backups/pd/1.db".into() }
 }
 
 pub fn partition(view: &View) -> Option<u32> {

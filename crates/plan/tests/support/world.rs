@@ -7,13 +7,14 @@ use windlass_plan::{
     Decision, Fact, MemberName, Order, Pod, Step, Trouble, View, Want,
     request::Requests,
     rollout,
+    snapshot::Progress,
     want::Trigger,
     workload::{Evictions, Revision, Strategy},
 };
 
 use super::{
     POSITION, at, gatekeeper::Gatekeeper, image, member_mut, name, partition, pod, pod_mut, rest, rest_on_delete,
-    revision, target, version, want,
+    revision, snapshot, target, version, want,
 };
 
 /// More passes than any way needs.
@@ -37,6 +38,8 @@ pub struct World {
     pub only_unready_are_broken: bool,
     /// What pods were made from, oldest first.
     pub made: Vec<Revision>,
+    /// How Jobs that take snapshots end.
+    pub outcome: Progress,
 }
 
 impl World {
@@ -62,6 +65,7 @@ impl World {
             keeper: None,
             only_unready_are_broken: false,
             made: vec![],
+            outcome: Progress::Done(snapshot()),
         }
     }
 
@@ -94,6 +98,7 @@ impl World {
                 keeper.object(step, &self.want, &self.view, self.now);
             }
         }
+        self.view.attempt = plan.attempt;
         match &plan.decision {
             Decision::Act(step) => {
                 self.object(step);
@@ -168,7 +173,8 @@ impl World {
     pub fn permits(&self) -> Vec<u32> {
         let index = |step: &Step| match step {
             Step::Permit { partition, .. } => Some(*partition),
-            Step::WriteTemplate { .. }
+            Step::TakeSnapshot { .. }
+            | Step::WriteTemplate { .. }
             | Step::SwitchStrategy { .. }
             | Step::HoldEvictions
             | Step::HandOver { .. }
@@ -214,6 +220,10 @@ impl World {
         let replicas = self.view.workload.replicas;
         let highest = self.view.outdated().next_back();
         match step {
+            Step::TakeSnapshot { .. } => {
+                assert!(self.want.snapshot.is_some() && self.view.record.is_none());
+                assert_ne!(self.view.snapshot, Fact::Known(Progress::Running), "H6: one Job at a time");
+            }
             Step::WriteTemplate { strategy, .. } => {
                 assert_eq!(self.want.trigger, Trigger::Version, "X7: it is somebody else's");
                 let record = self.view.record.as_ref().expect("recorded first");
@@ -304,6 +314,7 @@ impl World {
 
     fn carry_out(&mut self, step: &Step) {
         match step {
+            Step::TakeSnapshot { .. } => self.view.snapshot = Fact::Known(Progress::Running),
             Step::WriteTemplate { image, strategy } => {
                 self.view.workload.image.clone_from(image);
                 self.view.workload.strategy = strategy.unwrap_or(self.view.workload.strategy);
@@ -336,7 +347,9 @@ impl World {
         if self.frozen {
             return;
         }
-        if !self.view.workload.observed {
+        if self.view.snapshot == Fact::Known(Progress::Running) {
+            self.view.snapshot = Fact::Known(self.outcome.clone());
+        } else if !self.view.workload.observed {
             self.view.workload.observed = true;
             let written = self.view.workload.image.rsplit('v').next().unwrap().to_owned();
             self.view.workload.update_revision = revision(&written);

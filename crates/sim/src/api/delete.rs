@@ -308,6 +308,9 @@ fn finalizers_for(resource: &Resource, object: &Value, propagation: Option<Propa
         Propagation::Orphan
     } else if has(FOREGROUND) {
         Propagation::Foreground
+    } else if resource.rules == Rules::Job {
+        // As it was before there was a choice.
+        Propagation::Orphan
     } else {
         Propagation::Background
     });

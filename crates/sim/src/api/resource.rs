@@ -25,6 +25,7 @@ pub(crate) enum Rules {
     ControllerRevision,
     Deployment,
     ReplicaSet,
+    Job,
     Lease,
     PodDisruptionBudget,
     CustomResourceDefinition,
@@ -123,7 +124,8 @@ impl Resource {
             | Rules::StatefulSet
             | Rules::ControllerRevision
             | Rules::Deployment
-            | Rules::ReplicaSet => true,
+            | Rules::ReplicaSet
+            | Rules::Job => true,
         }
     }
 
@@ -156,6 +158,7 @@ impl Resource {
             | Rules::ControllerRevision
             | Rules::Deployment
             | Rules::ReplicaSet
+            | Rules::Job
             | Rules::Lease
             | Rules::PodDisruptionBudget => self.plural.clone(),
         };
@@ -300,6 +303,7 @@ const TABLE: &[Row] = &[
         scale: true,
         ..row("v1", "statefulsets", "statefulset", "StatefulSet", Rules::StatefulSet)
     },
+    Row { group: "batch", all: true, status: true, ..row("v1", "jobs", "job", "Job", Rules::Job) },
     Row { group: "coordination.k8s.io", ..row("v1", "leases", "lease", "Lease", Rules::Lease) },
     Row {
         group: "discovery.k8s.io",

@@ -1,7 +1,7 @@
-//! Ways in which the StatefulSet controller can be made to deviate from the real one, to show that a comparison with the real
-//! one notices.
+//! Ways in which the StatefulSet controller and the Job controller can be made to deviate from the real ones, to show that a comparison
+//! with those notices.
 
-/// One broken rule.
+/// One broken rule of the StatefulSet controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deviation {
     /// The partition holds nothing back.
@@ -24,5 +24,31 @@ impl Deviation {
         Self::CurrentMovesUnderOnDelete,
         Self::HeldPodComesUpNew,
         Self::HistoryKept,
+    ];
+}
+
+/// One broken rule of the Job controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobDeviation {
+    /// A failed pod is replaced, however many have failed already.
+    BackoffLimitIgnored,
+    /// The deadline ends nothing.
+    DeadlineIgnored,
+    /// A Job is called Complete without the word that goes before.
+    NoCriteriaMet,
+    /// Pods that have ended keep the finalizer by which they are counted.
+    FinalizerKept,
+    /// A suspended Job keeps its pods.
+    SuspendIgnored,
+}
+
+impl JobDeviation {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::BackoffLimitIgnored,
+        Self::DeadlineIgnored,
+        Self::NoCriteriaMet,
+        Self::FinalizerKept,
+        Self::SuspendIgnored,
     ];
 }

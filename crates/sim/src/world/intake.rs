@@ -52,6 +52,7 @@ impl State {
                 // budget when it or a pod does, not when the set is scaled.
                 "pods" => self.pod_changed(&change),
                 "statefulsets.apps" => self.set_changed(change.key),
+                "jobs.batch" => self.look(Event::Job(change.key)),
                 "poddisruptionbudgets.policy" => self.look(Event::Budget(change.key)),
                 "services" => self.look_at_service(change.key),
                 "endpointslices.discovery.k8s.io" if change.verb == Verb::Delete => {
@@ -118,10 +119,13 @@ impl State {
     }
 
     fn owner_changed(&mut self, change: &Seen) {
-        if let Some(owner) = controller(&change.object)
-            && text(owner, "/kind") == "StatefulSet"
-        {
-            self.look(Event::Set(Key::new(&change.key.namespace, text(owner, "/name"))));
+        let owner = controller(&change.object).map(|owner| (text(owner, "/kind"), text(owner, "/name")));
+        match owner {
+            Some(("StatefulSet", name)) => self.look(Event::Set(Key::new(&change.key.namespace, name))),
+            Some(("Job", name)) => self.look(Event::Job(Key::new(&change.key.namespace, name))),
+            Some(_) => {}
+            // One that lost its Job is not counted by anybody any more.
+            None => self.release_orphan(&change.key),
         }
     }
 

@@ -11,6 +11,7 @@ mod drain;
 mod endpoints;
 mod garbage;
 mod intake;
+mod job;
 mod json;
 mod kubelet;
 mod namespaces;
@@ -22,6 +23,7 @@ mod registration;
 mod scheduler;
 mod state;
 mod statefulset;
+mod task;
 
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +38,7 @@ use crate::apps::{App, Context};
 pub use crate::apps::{BadAnswer, PdHandle};
 use crate::clock::Clock;
 use crate::journal::{Journal, QuorumTruth};
-pub use deviation::Deviation;
+pub use deviation::{Deviation, JobDeviation};
 use queue::Key;
 use state::State;
 
@@ -49,13 +51,15 @@ pub struct Settings {
     pub slow: u32,
     /// A rule of the StatefulSet controller that is broken on purpose.
     pub deviation: Option<Deviation>,
+    /// A rule of the Job controller that is broken on purpose.
+    pub job_deviation: Option<JobDeviation>,
     /// Whether EndpointSlices follow the pods; see the controller.
     pub endpoints: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { nodes: 3, slow: 1, deviation: None, endpoints: true }
+        Self { nodes: 3, slow: 1, deviation: None, job_deviation: None, endpoints: true }
     }
 }
 
@@ -190,9 +194,9 @@ impl World {
         });
     }
 
-    /// The StatefulSet controller does nothing until the cluster has existed for this long.
+    /// The StatefulSet controller and the Job controller do nothing until the cluster has existed for this long.
     pub fn freeze_controllers(&self, until: Duration) {
-        self.disturb(Some(format!("StatefulSet controller frozen until {until:?}")), |state| {
+        self.disturb(Some(format!("controllers frozen until {until:?}")), |state| {
             state.frozen_until = until;
         });
     }

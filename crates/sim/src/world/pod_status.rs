@@ -11,9 +11,13 @@ use super::state::State;
 const USER: &str = "kubelet";
 
 fn terminated(exit: &Exit) -> Value {
-    json!({"terminated": {
+    let mut ended = json!({
         "exitCode": exit.code, "reason": exit.reason, "startedAt": exit.started, "finishedAt": exit.finished,
-    }})
+    });
+    if let Some(message) = &exit.message {
+        ended["message"] = json!(message);
+    }
+    json!({ "terminated": ended })
 }
 
 /// A digest that belongs to the image's name: the same for all who run it.

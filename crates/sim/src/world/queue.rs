@@ -44,6 +44,8 @@ pub(crate) enum Step {
 pub(crate) enum Event {
     /// The StatefulSet controller looks at a set.
     Set(Key),
+    /// The Job controller looks at a Job.
+    Job(Key),
     /// The scheduler looks at a pod.
     Schedule(Key),
     /// The pod's kubelet looks at its pod.
@@ -85,6 +87,7 @@ impl Event {
     fn is_look(&self) -> bool {
         match self {
             Self::Set(_)
+            | Self::Job(_)
             | Self::Schedule(_)
             | Self::Kubelet(_)
             | Self::Budget(_)

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::calls::Call;
 use super::garbage::Graph;
+use super::job::Failures;
 use super::kubelet::PodState;
 use super::nodes::Node;
 use super::queue::{Event, Key, Queue};
-use super::{Deviation, ImageBehaviour, Settings};
+use super::{Deviation, ImageBehaviour, JobDeviation, Settings};
 use crate::api::Api;
 use crate::apps::{App, BadAnswer, Context, Labels};
 use crate::clock::Clock;
@@ -34,6 +35,7 @@ pub(crate) struct State {
     pub(super) draws: Draws,
     pub(super) slow: u32,
     pub(super) deviation: Option<Deviation>,
+    pub(super) job_deviation: Option<JobDeviation>,
     /// Whether EndpointSlices follow the pods.
     pub(super) endpoints: bool,
     /// How much of the journal has been taken in.
@@ -51,6 +53,8 @@ pub(crate) struct State {
     pub(super) registered: BTreeMap<Key, (String, Labels)>,
     /// Failed looks in a row per set: the controller waits longer each time.
     pub(super) failures: BTreeMap<Key, u32>,
+    /// Failures of each Job's pods since one of them last succeeded: the controller waits longer each time.
+    pub(super) job_failures: BTreeMap<Key, Failures>,
     pub frozen_until: Duration,
     pub(super) calls: Vec<Call>,
 }
@@ -73,6 +77,7 @@ impl State {
             },
             slow: settings.slow.max(1),
             deviation: settings.deviation,
+            job_deviation: settings.job_deviation,
             endpoints: settings.endpoints,
             read: 0,
             graph: Graph::default(),
@@ -85,6 +90,7 @@ impl State {
             truths: BTreeMap::new(),
             registered: BTreeMap::new(),
             failures: BTreeMap::new(),
+            job_failures: BTreeMap::new(),
             frozen_until: Duration::ZERO,
             calls: Vec::new(),
         }
@@ -126,6 +132,7 @@ impl State {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Set(key) => self.sync_set(&key),
+            Event::Job(key) => self.sync_job(&key),
             Event::Schedule(key) => self.schedule(&key),
             Event::Kubelet(key) => self.sync_pod(&key),
             Event::Budget(key) => self.sync_budget(&key),

@@ -4,7 +4,7 @@
 //! the last of them the SHA-256 of all. What is written is what `etcdutl snapshot restore` reads: the database, and the checksum
 //! behind it.
 
-use std::{future::poll_fn, io, pin::Pin, time::Duration};
+use std::{io, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::{Bytes, BytesMut};
@@ -13,8 +13,10 @@ use ring::digest::{Context, SHA256};
 use serde::Deserialize;
 use tokio::{io::AsyncWrite, time::timeout};
 
+pub use crate::snapshot::SnapshotError;
 use crate::{
     gateway::{self, wide},
+    snapshot::{flush, write_all},
     transport::{ANSWER_LIMIT, Peer, Streamed, Transport},
 };
 
@@ -25,43 +27,6 @@ pub struct Snapshot {
     pub bytes: u64,
     /// The database's checksum, which the server gave and the bytes have.
     pub sha256: [u8; 32],
-}
-
-/// Why there is no snapshot. What was written until then is worth nothing.
-#[derive(Debug, thiserror::Error)]
-pub enum SnapshotError {
-    /// The pod could not be asked, or stopped in the middle.
-    #[error("the snapshot of {pod} broke off: {source}")]
-    Transport {
-        /// Who was asked.
-        pod: String,
-        /// What happened.
-        source: io::Error,
-    },
-    /// The pod refused.
-    #[error("{pod} answered {code} to the request for a snapshot: {text}")]
-    Refused {
-        /// Who was asked.
-        pod: String,
-        /// The HTTP status; 200 where it failed half way.
-        code: u16,
-        /// Its words, cut.
-        text: String,
-    },
-    /// Nothing came for so long.
-    #[error("the snapshot of {0} stood still")]
-    Stalled(String),
-    /// What came is no whole snapshot.
-    #[error("the snapshot of {pod} is not whole: {why}")]
-    Damaged {
-        /// Who was asked.
-        pod: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// It could not be written.
-    #[error("the snapshot could not be written: {0}")]
-    Write(io::Error),
 }
 
 #[derive(Deserialize)]
@@ -112,24 +77,13 @@ pub async fn save(
         }
         let piece = line.result.ok_or_else(|| damaged("a line says nothing"))?;
         let blob = STANDARD.decode(piece.blob).map_err(|_| damaged("a piece is not base64"))?;
-        write_all(writer, &blob).await.map_err(SnapshotError::Write)?;
+        write_all(writer, &blob).await?;
         if let Some(snapshot) = taking.take(&blob, piece.remaining_bytes).map_err(damaged)? {
-            poll_fn(|cx| Pin::new(&mut *writer).poll_flush(cx)).await.map_err(SnapshotError::Write)?;
+            flush(writer).await?;
             return Ok(snapshot);
         }
     }
     Err(SnapshotError::Damaged { pod: pod(), why: "it ended before its checksum" })
-}
-
-async fn write_all(writer: &mut (dyn AsyncWrite + Send + Unpin), mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let written = poll_fn(|cx| Pin::new(&mut *writer).poll_write(cx, bytes)).await?;
-        if written == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        bytes = bytes.get(written..).unwrap_or_default();
-    }
-    Ok(())
 }
 
 /// How far it has come.

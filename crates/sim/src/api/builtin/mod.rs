@@ -5,6 +5,7 @@ mod crd;
 mod data;
 mod endpoint_slice;
 mod event;
+mod job;
 mod label_selector;
 mod namespace;
 mod pod;
@@ -54,6 +55,7 @@ pub(crate) fn decode(resource: &Resource, version: &Version, object: &mut Value)
         Rules::ControllerRevision => shape::<api::apps::v1::ControllerRevision>(object),
         Rules::Deployment => shape::<api::apps::v1::Deployment>(object),
         Rules::ReplicaSet => shape::<api::apps::v1::ReplicaSet>(object),
+        Rules::Job => shape::<api::batch::v1::Job>(object),
         Rules::Lease => shape::<api::coordination::v1::Lease>(object),
         Rules::PodDisruptionBudget => shape::<api::policy::v1::PodDisruptionBudget>(object),
         Rules::CustomResourceDefinition => shape::<apiextensions::CustomResourceDefinition>(object),
@@ -179,6 +181,7 @@ fn default(resource: &Resource, object: &mut Value) {
             object::default(spec, "replicas", json!(1));
             pod_template::default_template(spec);
         }
+        Rules::Job => job::default(map),
         Rules::CustomResourceDefinition => crd::default(map),
         Rules::EndpointSlice => endpoint_slice::default(map),
         Rules::Namespace => namespace::default(map),
@@ -215,6 +218,10 @@ pub(crate) fn prepare_create(store: &mut Store, resource: &Resource, version: &V
         }
         Rules::ReplicaSet => {
             object["status"] = json!({"replicas": 0});
+            object::set_meta(object, "generation", first_generation);
+        }
+        Rules::Job => {
+            job::prepare_create(object);
             object::set_meta(object, "generation", first_generation);
         }
         Rules::Deployment => {
@@ -338,6 +345,7 @@ fn keep(object: &mut Value, before: &Value, key: &str) {
 pub(crate) fn validate(resource: &Resource, object: &Value, before: Option<&Value>) -> Vec<FieldError> {
     match resource.rules {
         Rules::StatefulSet => statefulset::validate(object, before),
+        Rules::Job => job::validate(object, before),
         Rules::Pod => pod::validate(object, before),
         Rules::PodDisruptionBudget => budget::validate(object),
         Rules::CustomResourceDefinition => crd::validate(object, before),

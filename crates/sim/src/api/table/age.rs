@@ -18,6 +18,11 @@ pub(super) fn since(at: &str, now: Timestamp) -> String {
     }
 }
 
+/// How long it was from the one to the other.
+pub(super) fn between(from: &str, to: &str) -> String {
+    to.parse().map_or_else(|_| "<invalid>".to_owned(), |to| since(from, to))
+}
+
 fn span(seconds: i128) -> String {
     let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
     // Clocks of two machines may differ a little; more than that is no age.

@@ -30,6 +30,17 @@ pub(super) const REPLICA_SET: &[Column] = &[
     wide("Selector"),
 ];
 
+pub(super) const JOB: &[Column] = &[
+    NAME,
+    text("Status"),
+    text("Completions"),
+    text("Duration"),
+    AGE,
+    wide("Containers"),
+    wide("Images"),
+    wide("Selector"),
+];
+
 pub(super) const REVISION: &[Column] = &[NAME, text("Controller"), text("Revision"), AGE];
 
 pub(super) const BUDGET: &[Column] =
@@ -76,6 +87,45 @@ pub(super) fn replica_set(seen: Seen<'_>) -> Vec<Value> {
         containers(seen, "name"),
         containers(seen, "image"),
         json!(super::or_none(&selector)),
+    ]
+}
+
+pub(super) fn job(seen: Seen<'_>) -> Vec<Value> {
+    let has = |kind: &&str| {
+        let conditions = seen.list(&["status", "conditions"]);
+        conditions.iter().any(|condition| {
+            object::text(condition, &["type"]) == *kind && object::text(condition, &["status"]) == "True"
+        })
+    };
+    let status = if let Some(ended) = ["Complete", "Failed"].into_iter().find(has) {
+        ended
+    } else if seen.text(&["metadata", "deletionTimestamp"]).is_empty() {
+        ["Suspended", "FailureTarget", "SuccessCriteriaMet"].into_iter().find(has).unwrap_or("Running")
+    } else {
+        "Terminating"
+    };
+    let succeeded = seen.number(&["status", "succeeded"]);
+    let completions =
+        match (object::integer(seen.object, &["spec", "completions"]), seen.number(&["spec", "parallelism"])) {
+            (Some(completions), _) => format!("{succeeded}/{completions}"),
+            (None, parallelism) if parallelism > 1 => format!("{succeeded}/1 of {parallelism}"),
+            (None, _) => format!("{succeeded}/1"),
+        };
+    let (began, ended) = (seen.text(&["status", "startTime"]), seen.text(&["status", "completionTime"]));
+    let duration = match (began, ended) {
+        ("", _) => String::new(),
+        (_, "") => seen.since(&["status", "startTime"]),
+        (began, ended) => super::age::between(began, ended),
+    };
+    vec![
+        json!(seen.name()),
+        json!(status),
+        json!(completions),
+        json!(duration),
+        json!(seen.age()),
+        containers(seen, "name"),
+        containers(seen, "image"),
+        json!(super::or_none(&selector_of(seen))),
     ]
 }
 

@@ -38,12 +38,13 @@ impl State {
         let now = self.now();
         let finished = time(self.clock.now());
         let Some(pod) = self.pods.get_mut(key) else { return };
-        let restarts = pod.restarts;
+        let restarts = pod.restart.after(code);
         let Some(container) = pod.containers.get_mut(index) else { return };
         let served = std::mem::take(&mut container.serving) && container.app.is_some();
         container.epoch += 1;
         container.ready = false;
-        container.last = Some(Exit { code, reason, started: container.started.clone(), finished });
+        let message = container.message.take();
+        container.last = Some(Exit { code, reason, message, started: container.started.clone(), finished });
         if now.saturating_sub(container.started_at) >= FORGIVEN_AFTER {
             container.back_offs = 0;
         }
@@ -94,6 +95,7 @@ impl State {
                 container.last = Some(Exit {
                     code: 137,
                     reason: "Error",
+                    message: None,
                     started: container.started.clone(),
                     finished: finished.clone(),
                 });
@@ -187,6 +189,9 @@ impl State {
             self.queue.push(self.now() + takes, Event::Gone { pod: key.clone(), uid });
             return;
         }
+        if pod.containers.iter().all(|container| container.stage == Stage::Ended) {
+            return;
+        }
         pod.address = None;
         for container in &mut pod.containers {
             container.epoch += 1;
@@ -195,6 +200,7 @@ impl State {
                 container.last = Some(Exit {
                     code: 255,
                     reason: "Unknown",
+                    message: None,
                     started: container.started.clone(),
                     finished: finished.clone(),
                 });

@@ -10,6 +10,7 @@ use super::ImageBehaviour;
 use super::json::{controller, list, number, terminating, text, time, uid};
 use super::queue::{Event, Key, Step};
 use super::state::State;
+use super::task::is_task;
 use crate::apps::{App, Founding, Kind, version_of};
 
 const USER: &str = "kubelet";
@@ -24,6 +25,8 @@ const LONGEST_BACK_OFF: Duration = Duration::from_mins(5);
 pub(super) struct Exit {
     pub code: i32,
     pub reason: &'static str,
+    /// What the process left behind.
+    pub message: Option<String>,
     pub started: Value,
     pub finished: Value,
 }
@@ -58,6 +61,34 @@ pub(super) struct Container {
     pub back_offs: u32,
     app: Option<Kind>,
     serving: bool,
+    /// What the process leaves behind when it ends.
+    message: Option<String>,
+}
+
+/// When a process that has ended is started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Restart {
+    Always,
+    OnFailure,
+    Never,
+}
+
+impl Restart {
+    fn of(pod: &Value) -> Self {
+        match text(pod, "/spec/restartPolicy") {
+            "Never" => Self::Never,
+            "OnFailure" => Self::OnFailure,
+            _ => Self::Always,
+        }
+    }
+
+    fn after(self, code: i32) -> bool {
+        match self {
+            Self::Always => true,
+            Self::OnFailure => code != 0,
+            Self::Never => false,
+        }
+    }
 }
 
 /// One pod instance on its node.
@@ -67,7 +98,7 @@ pub(crate) struct PodState {
     pub address: Option<String>,
     pub(super) containers: Vec<Container>,
     pub(super) started: Value,
-    pub(super) restarts: bool,
+    pub(super) restart: Restart,
     workload: Key,
     stopping: bool,
     hung: bool,
@@ -114,10 +145,11 @@ impl PodState {
                     back_offs: 0,
                     app: Kind::of(text(container, "/name"), text(container, "/image")),
                     serving: false,
+                    message: None,
                 })
                 .collect(),
             started: Value::Null,
-            restarts: text(pod, "/spec/restartPolicy") != "Never",
+            restart: Restart::of(pod),
             workload: Key::new(&key.namespace, workload),
             stopping: false,
             hung: false,
@@ -223,7 +255,11 @@ impl State {
             Step::Unready if hung => self.set_ready(key, index, false),
             Step::Ready | Step::Unready => return,
             Step::Exit(code) => {
-                let reason = if self.behaviour(&image) == ImageBehaviour::OutOfMemory { "OOMKilled" } else { "Error" };
+                let reason = match (self.behaviour(&image), code) {
+                    (ImageBehaviour::OutOfMemory, _) => "OOMKilled",
+                    (_, 0) => "Completed",
+                    (_, _) => "Error",
+                };
                 self.exit(key, index, code, reason);
             }
             Step::Restart => self.start(key, index),
@@ -313,6 +349,13 @@ impl State {
     fn serve(&mut self, key: &Key, index: usize) {
         let Some(container) = self.container(key, index) else { return };
         let (kind, image) = (container.app, container.image.clone());
+        if is_task(&container.name) {
+            let ending = self.end_of_task(key, index);
+            if let Some(container) = self.container(key, index) {
+                container.message = Some(ending.message);
+            }
+            return self.later(key, index, Duration::ZERO, Step::Exit(ending.code));
+        }
         let version = version_of(&image);
         if let Some(kind) = kind {
             self.found_app(key, kind);

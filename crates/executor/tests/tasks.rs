@@ -1,0 +1,305 @@
+//! The task on loopback: what members and buckets say, what is stored of it, and what is left when it breaks.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that lacks something has failed")]
+
+use std::{
+    fs,
+    net::Ipv4Addr,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use flate2::{Compression, write::GzEncoder};
+use jiff::Timestamp;
+use rstest::rstest;
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+use windlass_api::{executor::Stored, quorum_cluster::SystemType};
+use windlass_executor::{
+    Class, Error,
+    s3::{Bucket, Key},
+    snapshot::{Credentials, Member, Order, run},
+    store::Store,
+};
+use windlass_systems::{Network, Secret};
+
+const TOKEN: &str = "hvs.CAESIJ";
+
+/// A server that answers every request alike, and keeps what it was sent.
+#[derive(Clone)]
+struct Server {
+    port: u16,
+    heard: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+impl Server {
+    async fn start(answer: Vec<u8>) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let (port, heard) = (listener.local_addr().unwrap().port(), Arc::<Mutex<Vec<Vec<u8>>>>::default());
+        let server = Self { port, heard };
+        let kept = server.heard.clone();
+        tokio::spawn(async move {
+            while let Ok((mut socket, _)) = listener.accept().await {
+                let (mut request, mut piece) = (Vec::new(), vec![0; 65_536]);
+                while !is_whole(&request) {
+                    match socket.read(&mut piece).await {
+                        Ok(read) if read > 0 => request.extend_from_slice(&piece[..read]),
+                        Ok(_) | Err(_) => break,
+                    }
+                }
+                kept.lock().unwrap().push(request);
+                let _ = socket.write_all(&answer).await;
+            }
+        });
+        server
+    }
+
+    fn member(&self) -> Member {
+        format!("etcd-0.etcd.registry.svc:{}@127.0.0.1", self.port).parse().unwrap()
+    }
+
+    fn heard(&self) -> Vec<String> {
+        self.heard.lock().unwrap().iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect()
+    }
+}
+
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request).to_lowercase();
+    let Some((head, _)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap());
+    let start = request.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+    request.len() >= start + length
+}
+
+fn answer(status: &str, body: &[u8]) -> Vec<u8> {
+    let mut answer = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len()).into_bytes();
+    answer.extend_from_slice(body);
+    answer
+}
+
+/// The answer, broken off after so many bytes of its body.
+fn broken(body: &[u8], after: usize) -> Vec<u8> {
+    let whole = answer("200 OK", body);
+    whole[..whole.len() - body.len() + after].to_vec()
+}
+
+/// etcd's stream of a database in two pieces.
+fn etcd_stream(database: &[u8]) -> Vec<u8> {
+    let sum = ring::digest::digest(&ring::digest::SHA256, database);
+    let half = database.len() / 2;
+    let line = |left: usize, blob: &[u8]| {
+        format!("{{\"result\":{{\"remaining_bytes\":\"{left}\",\"blob\":\"{}\"}}}}\n", STANDARD.encode(blob))
+    };
+    let pieces = [line(database.len() - half, &database[..half]), line(0, &database[half..]), line(0, sum.as_ref())];
+    pieces.concat().into_bytes()
+}
+
+/// An archive as OpenBao writes it, with or without the file that comes last.
+fn archive(whole: bool) -> Vec<u8> {
+    let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    let mut add = |name: &str, content: &[u8]| {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o600);
+        tar.append_data(&mut header, name, content).unwrap();
+    };
+    add("meta.json", b"{}");
+    add("state.bin", &vec![7; 100_000]);
+    if whole {
+        add("SHA256SUMS", b"00  meta.json\n");
+        add("SHA256SUMS.sealed", b"sealed");
+    }
+    tar.into_inner().unwrap().finish().unwrap()
+}
+
+fn order(system: SystemType, members: Vec<Member>, store: Store) -> Order {
+    Order {
+        system,
+        members,
+        network: Network::plain(),
+        tls: false,
+        credentials: Credentials::Token(Secret::new(TOKEN).unwrap()),
+        not_after: Timestamp::now() + Duration::from_secs(60),
+        file: "etcd-20261115T120000Z-1.db".into(),
+        store,
+    }
+}
+
+fn folder(top: &TempDir) -> Store {
+    Store::Folder { top: top.path().into(), folder: "nightly/etcd".into(), volume: "backups".into() }
+}
+
+async fn take(order: &Order) -> Result<Stored, Error> {
+    run(order, Timestamp::now()).await
+}
+
+/// The names of all files below a folder, those without a snapshot's name too.
+fn files(top: &Path) -> Vec<String> {
+    let entries = fs::read_dir(top).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(
+            |path| if path.is_dir() { files(&path) } else { vec![path.file_name().unwrap().display().to_string()] },
+        )
+        .collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[tokio::test]
+async fn a_snapshot_of_etcd_is_stored_whole_and_measured() {
+    let top = tempfile::tempdir().unwrap();
+    let database = vec![42; 300_000];
+    let server = Server::start(answer("200 OK", &etcd_stream(&database))).await;
+    let stored = take(&order(SystemType::Etcd, vec![server.member()], folder(&top))).await.unwrap();
+    let file = fs::read(top.path().join("nightly/etcd/etcd-20261115T120000Z-1.db")).unwrap();
+    assert_eq!(file[..database.len()], database);
+    assert_eq!(file.len(), database.len() + 32, "the checksum that a restore reads is behind it");
+    let sum = ring::digest::digest(&ring::digest::SHA256, &file);
+    assert_eq!((stored.bytes, stored.sha256), (file.len() as u64, hex(sum.as_ref())));
+    assert_eq!(stored.place, "volume backups/nightly/etcd/etcd-20261115T120000Z-1.db");
+    assert_eq!(files(top.path()).len(), 1);
+}
+
+#[tokio::test]
+async fn a_snapshot_of_openbao_is_stored_as_it_came() {
+    let top = tempfile::tempdir().unwrap();
+    let server = Server::start(answer("200 OK", &archive(true))).await;
+    let stored = take(&order(SystemType::OpenBao, vec![server.member()], folder(&top))).await.unwrap();
+    assert_eq!(stored.bytes, archive(true).len() as u64);
+    let heard = server.heard().remove(0).to_lowercase();
+    assert!(heard.starts_with("get /v1/sys/storage/raft/snapshot ") && heard.contains("x-vault-no-request-forwarding"));
+}
+
+#[rstest]
+#[case::connection_broken(SystemType::Etcd, broken(&etcd_stream(&[42; 300_000]), 200_000), Class::Unreachable)]
+#[case::etcd_without_its_checksum(SystemType::Etcd, answer("200 OK", &etcd_stream(&[1; 900])[..600]), Class::Unreachable)]
+#[case::refused(SystemType::Etcd, answer("503 Service Unavailable", b"no leader"), Class::Unreachable)]
+#[case::broken_archive(SystemType::OpenBao, broken(&archive(true), 150), Class::Unreachable)]
+#[case::archive_that_ends_early(SystemType::OpenBao, answer("200 OK", &archive(true)[..150]), Class::Unreachable)]
+#[case::archive_without_its_last_file(SystemType::OpenBao, answer("200 OK", &archive(false)), Class::Unreachable)]
+#[case::no_archive(SystemType::Vault, answer("200 OK", b"hello"), Class::Unreachable)]
+#[case::denied(SystemType::OpenBao, answer("403 Forbidden", b"permission denied hvs.CAESIJ"), Class::Denied)]
+#[tokio::test]
+async fn what_is_not_whole_is_not_left_behind(
+    #[case] system: SystemType,
+    #[case] answer: Vec<u8>,
+    #[case] class: Class,
+) {
+    let top = tempfile::tempdir().unwrap();
+    let server = Server::start(answer).await;
+    let error = take(&order(system, vec![server.member()], folder(&top))).await.unwrap_err();
+    assert_eq!(error.class, class, "{error}");
+    assert!(!error.message.contains(TOKEN), "{error}");
+    assert_eq!(files(top.path()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_next_member_is_asked_when_one_gives_none() {
+    let top = tempfile::tempdir().unwrap();
+    let sick = Server::start(broken(&etcd_stream(&[42; 300_000]), 1_000)).await;
+    let well = Server::start(answer("200 OK", &etcd_stream(&[42; 300_000]))).await;
+    let nobody: Member = "etcd-1.etcd.registry.svc:1@127.0.0.1".parse().unwrap();
+    let members = vec![nobody, sick.member(), well.member()];
+    let stored = take(&order(SystemType::Etcd, members, folder(&top))).await.unwrap();
+    assert_eq!((stored.bytes, sick.heard().len(), files(top.path()).len()), (300_032, 1, 1));
+}
+
+#[tokio::test]
+async fn what_is_there_is_left_alone() {
+    let top = tempfile::tempdir().unwrap();
+    let place = top.path().join("nightly/etcd");
+    fs::create_dir_all(&place).unwrap();
+    fs::write(place.join("etcd-20261115T120000Z-1.db"), "older").unwrap();
+    let server = Server::start(answer("200 OK", &etcd_stream(&[1; 10]))).await;
+    let error = take(&order(SystemType::Etcd, vec![server.member()], folder(&top))).await.unwrap_err();
+    assert_eq!(error.class, Class::Store);
+    assert_eq!(fs::read_to_string(place.join("etcd-20261115T120000Z-1.db")).unwrap(), "older");
+    assert_eq!(files(top.path()).len(), 1);
+}
+
+#[tokio::test]
+async fn who_comes_late_does_nothing() {
+    let top = tempfile::tempdir().unwrap();
+    let server = Server::start(answer("200 OK", &etcd_stream(&[1; 10]))).await;
+    let late = order(SystemType::Etcd, vec![server.member()], folder(&top));
+    let error = run(&late, late.not_after).await.unwrap_err();
+    assert_eq!((error.class, error.class.exit_code()), (Class::Late, 6));
+    assert!(server.heard().is_empty() && files(top.path()).is_empty());
+}
+
+#[rstest]
+#[case::folder("../other", "a.db")]
+#[case::absolute("/etc", "a.db")]
+#[case::file("nightly", "../a.db")]
+#[case::hidden("nightly", ".a.db")]
+#[tokio::test]
+async fn nothing_is_written_outside(#[case] folder: &str, #[case] file: &str) {
+    let top = tempfile::tempdir().unwrap();
+    let server = Server::start(answer("200 OK", &etcd_stream(&[1; 10]))).await;
+    let store = Store::Folder { top: top.path().into(), folder: folder.into(), volume: "backups".into() };
+    let order = Order { file: file.into(), ..order(SystemType::Etcd, vec![server.member()], store) };
+    assert_eq!(take(&order).await.unwrap_err().class, Class::Invalid);
+    assert!(files(top.path()).is_empty());
+}
+
+fn bucket(server: &Server, spool: &TempDir) -> Store {
+    let bucket = Bucket {
+        network: Network::plain(),
+        tls: false,
+        host: "localhost".into(),
+        port: server.port,
+        name: "backups".into(),
+        prefix: "nightly".into(),
+        region: "eu-central-1".into(),
+        key: Key { id: "AKIA".into(), secret: "very-secret".into() },
+    };
+    Store::Bucket { bucket: Box::new(bucket), spool: spool.path().into() }
+}
+
+#[tokio::test]
+async fn a_bucket_gets_the_whole_snapshot_with_its_checksum() {
+    let spool = tempfile::tempdir().unwrap();
+    let member = Server::start(answer("200 OK", &etcd_stream(&[42; 700_000]))).await;
+    let service = Server::start(answer("200 OK", b"")).await;
+    let stored = take(&order(SystemType::Etcd, vec![member.member()], bucket(&service, &spool))).await.unwrap();
+    assert_eq!(stored.place, "s3://backups/nightly/etcd-20261115T120000Z-1.db");
+    let heard = service.heard().remove(0);
+    let (head, body) = heard.split_once("\r\n\r\n").unwrap();
+    let head = head.to_lowercase();
+    assert!(head.starts_with("put /backups/nightly/etcd-20261115t120000z-1.db "), "{head}");
+    assert!(head.contains("if-none-match: *") && head.contains(&format!("x-amz-content-sha256: {}", stored.sha256)));
+    assert!(head.contains("aws4-hmac-sha256 credential=akia/") && !head.contains("very-secret"), "{head}");
+    assert!(body.len() >= 700_000, "{}", body.len());
+    assert!(files(spool.path()).is_empty());
+}
+
+#[rstest]
+#[case::denied("403 Forbidden", Class::Denied)]
+#[case::there_already("412 Precondition Failed", Class::Store)]
+#[case::full("507 Insufficient Storage", Class::Store)]
+#[tokio::test]
+async fn a_bucket_that_refuses_is_told(#[case] status: &str, #[case] class: Class) {
+    let spool = tempfile::tempdir().unwrap();
+    let member = Server::start(answer("200 OK", &etcd_stream(&[42; 10]))).await;
+    let service = Server::start(answer(status, b"<Error><Code>AccessDenied</Code></Error>")).await;
+    let error = take(&order(SystemType::Etcd, vec![member.member()], bucket(&service, &spool))).await.unwrap_err();
+    assert_eq!(error.class, class, "{error}");
+    assert!(error.message.contains("s3://backups/nightly/") && !error.message.contains("very-secret"), "{error}");
+    assert!(files(spool.path()).is_empty());
+}
+
+#[rstest]
+#[case("etcd-0.etcd:2379")]
+#[case("etcd-0.etcd@10.0.0.1")]
+#[case(":2379@10.0.0.1")]
+#[case("etcd-0:2379@etcd")]
+fn what_names_no_member_is_refused(#[case] text: &str) {
+    assert!(text.parse::<Member>().unwrap_err().contains("NAME:PORT@ADDRESS"));
+}

@@ -1,0 +1,388 @@
+//! Work that must not run inside the operator: Jobs whose pods run `windlass executor`, and what became of them.
+//!
+//! A Job can't be fenced (H6). Its name comes from the custom resource's uid and the attempt's number, so that two requests make one Job;
+//! it ends by itself at its deadline; and what it does is harmless to the quorum, also when it comes late. Whether a Job of that name is
+//! ours is told by its owner, never by its name.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::{
+    batch::v1::{Job, JobSpec},
+    core::v1::{
+        Capabilities, Container, EmptyDirVolumeSource, PersistentVolumeClaimVolumeSource, Pod, PodSecurityContext,
+        PodSpec, PodTemplateSpec, ProjectedVolumeSource, SeccompProfile, SecretVolumeSource, SecurityContext,
+        ServiceAccountTokenProjection, Volume, VolumeMount, VolumeProjection,
+    },
+};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{ObjectMeta, PostParams},
+};
+use windlass_api::{
+    QuorumCluster,
+    executor::{Ending, Outcome},
+    quorum_cluster::{Auth, Backup, LogIn, S3Destination, SystemType, VolumeDestination},
+    translate,
+};
+use windlass_plan::{
+    Fact, Hold, Reason, Snapshot,
+    bug::{self, Bug},
+    snapshot::{Attempt, Progress},
+};
+use windlass_systems::transport::Peer;
+
+use crate::{Context, error::Error, execute::Actor, observe::Observed};
+
+/// How long a Job that has ended stays for people to look at.
+const KEPT_SECONDS: i32 = 24 * 60 * 60;
+/// The user that the image's processes run as.
+const USER: i64 = 65532;
+
+/// A Job and its pods, as read.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The Job.
+    pub job: Job,
+    /// Its pods, read once it has ended.
+    pub pods: Vec<Pod>,
+}
+
+/// The name of the Job that makes an attempt: no two attempts share one, nor do two resources.
+pub fn job_name(resource: &QuorumCluster, attempt: &Attempt) -> String {
+    format!("windlass-snapshot-{}-{}", resource.uid().unwrap_or_default(), attempt.number)
+}
+
+/// The Job of the last attempt, if there is one that an upgrade may still begin with. What can't be read is not known, and holds
+/// nothing else up.
+pub async fn read(context: &Context, resource: &QuorumCluster) -> Fact<Option<Task>> {
+    let written = resource.status.as_ref().and_then(|status| status.snapshot.as_ref());
+    let Some(attempt) = written.filter(|written| !written.spent).and_then(|written| translate::attempt(written).ok())
+    else {
+        return Fact::Known(None);
+    };
+    let (name, namespace) = (job_name(resource, &attempt), resource.namespace().unwrap_or_default());
+    match task(context, &namespace, &name).await {
+        Ok(task) => Fact::Known(task),
+        Err(error) => Fact::Unknown(error.story()),
+    }
+}
+
+async fn task(context: &Context, namespace: &str, name: &str) -> Result<Option<Task>, Error> {
+    let jobs: Api<Job> = Api::namespaced(context.client.clone(), namespace);
+    let found = crate::observe::get(context, &format!("jobs/{namespace}/{name}"), &jobs, name).await?;
+    let Some(job) = found else { return Ok(None) };
+    let mut pods = Vec::new();
+    if has(&job, "Complete") || has(&job, "Failed") {
+        let api: Api<Pod> = Api::namespaced(context.client.clone(), namespace);
+        let labels = format!("batch.kubernetes.io/job-name={name}");
+        pods = crate::observe::list(context, &format!("pods of {name}"), &api, &labels).await?;
+        pods.retain(|pod| is_owned(pod, job.uid().as_deref()));
+    }
+    Ok(Some(Task { job, pods }))
+}
+
+/// Whether this object's controller has that uid.
+fn is_owned(object: &impl Resource, uid: Option<&str>) -> bool {
+    let owners = object.meta().owner_references.as_deref().unwrap_or_default();
+    uid.is_some() && owners.iter().any(|owner| owner.controller == Some(true) && Some(owner.uid.as_str()) == uid)
+}
+
+/// The Job's condition of this type, if it is true.
+fn condition<'a>(job: &'a Job, kind: &str) -> Option<&'a k8s_openapi::api::batch::v1::JobCondition> {
+    let conditions = job.status.as_ref()?.conditions.as_deref()?;
+    conditions.iter().find(|condition| condition.type_ == kind && condition.status == "True")
+}
+
+fn has(job: &Job, kind: &str) -> bool {
+    condition(job, kind).is_some()
+}
+
+/// What became of the snapshot.
+pub fn progress(resource: &QuorumCluster, task: &Fact<Option<Task>>) -> Fact<Progress> {
+    let task = match task {
+        Fact::Known(Some(task)) => task,
+        Fact::Known(None) => return Fact::Known(Progress::Missing),
+        Fact::Unknown(why) => return Fact::Unknown(why.clone()),
+    };
+    let Task { job, pods } = task;
+    let name = job.name_any();
+    if !is_owned(job, resource.uid().as_deref()) && !bug::active(Bug::ForeignJobBelieved) {
+        let why = format!("there is a Job {name} that does not belong to this QuorumCluster");
+        return Fact::Known(Progress::Failed(why));
+    }
+    Fact::Known(match (condition(job, "Complete"), condition(job, "Failed")) {
+        (Some(_), _) => match ending(pods) {
+            Some(Ending::Done(Outcome::Snapshot(stored))) => {
+                Progress::Done(Snapshot { bytes: stored.bytes, sha256: stored.sha256, place: stored.place })
+            }
+            Some(Ending::Failed(_)) | None => {
+                Progress::Failed(format!("Job {name} has completed and left no result that can be read"))
+            }
+        },
+        (None, Some(failed)) => Progress::Failed(match ending(pods) {
+            Some(Ending::Failed(failure)) => format!("{} ({})", failure.message, failure.class),
+            Some(Ending::Done(_)) | None => {
+                let word = |word: &Option<String>| word.clone().unwrap_or_default();
+                format!("Job {name} has failed: {}: {}", word(&failed.reason), word(&failed.message))
+            }
+        }),
+        (None, None) => Progress::Running,
+    })
+}
+
+/// What the container that ended last left behind.
+fn ending(pods: &[Pod]) -> Option<Ending> {
+    let statuses = pods.iter().filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref()).flatten();
+    let ended = statuses.filter_map(|status| status.state.as_ref()?.terminated.as_ref());
+    let last = ended.max_by_key(|ended| ended.finished_at.as_ref().map(|time| time.0))?;
+    Ending::read(last.message.as_deref()?)
+}
+
+/// The image that executor Jobs run; none where neither the resource nor the operator's settings name one.
+pub fn image(context: &Context, resource: &QuorumCluster) -> Option<String> {
+    let own = context.settings.executor_image.as_ref();
+    resource.spec.upgrade.executor_image.as_ref().or(own).cloned()
+}
+
+/// What keeps a snapshot that is wanted from being taken at all.
+pub fn lacking(observed: &Observed) -> Option<Hold> {
+    let message = "spec.upgrade.executorImage: it is not set, and the operator was started without --executor-image";
+    observed.executor_image.is_none().then(|| Hold::new(Reason::InvalidSpec, message))
+}
+
+/// The attempt whose Job is not there, and which a predecessor may be about to make (H1): later than its deadline it would do nothing.
+pub fn pending(resource: &QuorumCluster, observed: &Observed, now: Timestamp) -> Option<Attempt> {
+    let written = resource.status.as_ref()?.snapshot.as_ref().filter(|written| !written.spent)?;
+    let attempt = translate::attempt(written).ok()?;
+    let deadline = translate::snapshot_deadline(&resource.spec).ok()??;
+    let missing = matches!(observed.task, Fact::Known(None)) && observed.executor_image.is_some();
+    (missing && now < attempt.since.saturating_add(deadline).ok()?).then_some(attempt)
+}
+
+/// Makes the Job of an attempt. One of that name that is there already is looked at in the next pass, whoever made it.
+pub async fn take_snapshot(
+    actor: Actor<'_>,
+    resource: &QuorumCluster,
+    observed: &Observed,
+    attempt: &Attempt,
+) -> Result<(), Error> {
+    let Some(backup) = &resource.spec.backup else { return Err(Error::Gone("spec.backup".into())) };
+    let Some(image) = observed.executor_image.clone() else { return Err(Error::Gone("the executor's image".into())) };
+    let job = job(resource, observed, attempt, backup, image)?;
+    let (name, namespace) = (job_name(resource, attempt), resource.namespace().unwrap_or_default());
+    let api: Api<Job> = Api::namespaced(actor.context.client.clone(), &namespace);
+    let what = format!("jobs/{namespace}/{name}");
+    actor.write("create", &what, api.create(&PostParams::default(), &job)).await.map(|_| ())
+}
+
+fn job(
+    resource: &QuorumCluster,
+    observed: &Observed,
+    attempt: &Attempt,
+    backup: &Backup,
+    image: String,
+) -> Result<Job, Error> {
+    let Ok(Some(deadline)) = translate::snapshot_deadline(&resource.spec) else {
+        return Err(Error::Gone("spec.backup.preUpgradeSnapshot".into()));
+    };
+    let not_after = attempt.since.saturating_add(deadline).unwrap_or(Timestamp::MAX);
+    let mut pod = Mounted::default();
+    pod.say("executor");
+    pod.say("snapshot");
+    pod.option("system", resource.spec.system.type_.name());
+    for peer in leader_first(observed) {
+        pod.option("member", &format!("{}:{}@{}", peer.server_name, peer.port, peer.address));
+    }
+    pod.option("not-after", &not_after.to_string());
+    pod.option("file", &file(resource, attempt));
+    pod.credentials(resource);
+    pod.destination(backup);
+    let labels: BTreeMap<String, String> = [
+        ("app.kubernetes.io/managed-by".to_owned(), "windlass".to_owned()),
+        ("windlass.dev/task".to_owned(), "snapshot".to_owned()),
+    ]
+    .into();
+    let seconds = i64::try_from(deadline.as_secs()).unwrap_or(i64::MAX);
+    Ok(Job {
+        metadata: ObjectMeta {
+            name: Some(job_name(resource, attempt)),
+            labels: Some(labels.clone()),
+            owner_references: resource.controller_owner_ref(&()).map(|owner| vec![owner]),
+            ..ObjectMeta::default()
+        },
+        spec: Some(JobSpec {
+            // Another try is another attempt, and a person's decision.
+            backoff_limit: Some(0),
+            active_deadline_seconds: Some(seconds),
+            ttl_seconds_after_finished: Some(KEPT_SECONDS),
+            template: PodTemplateSpec {
+                metadata: Some(ObjectMeta { labels: Some(labels), ..ObjectMeta::default() }),
+                spec: Some(pod.spec(image, backup.service_account_name.clone())),
+            },
+            ..JobSpec::default()
+        }),
+        ..Job::default()
+    })
+}
+
+/// Whoever leads has everything that is committed; the others are asked if it can't be reached.
+fn leader_first(observed: &Observed) -> impl Iterator<Item = &Peer> {
+    let leader = observed.seen.quorum.leader.known();
+    let leads = move |peer: &&Peer| leader.is_some_and(|leader| leader.as_str() == peer.pod);
+    observed.peers.iter().filter(leads).chain(observed.peers.iter().filter(move |peer| !leads(peer)))
+}
+
+/// What the snapshot is called: the set, when it was asked for, and by which attempt.
+fn file(resource: &QuorumCluster, attempt: &Attempt) -> String {
+    let since = attempt.since.strftime("%Y%m%dT%H%M%SZ");
+    let ending = match resource.spec.system.type_ {
+        SystemType::Etcd => "db",
+        SystemType::OpenBao | SystemType::Vault | SystemType::Pd | SystemType::Http => "snap",
+    };
+    format!("{}-{since}-{}.{ending}", resource.spec.workload.stateful_set, attempt.number)
+}
+
+/// The arguments of an executor, and what is mounted for them.
+#[derive(Default)]
+struct Mounted {
+    arguments: Vec<String>,
+    volumes: Vec<Volume>,
+    mounts: Vec<VolumeMount>,
+}
+
+impl Mounted {
+    fn say(&mut self, word: &str) {
+        self.arguments.push(word.to_owned());
+    }
+
+    fn option(&mut self, name: &str, value: &str) {
+        self.arguments.push(format!("--{name}={value}"));
+    }
+
+    fn mount(&mut self, volume: Volume, read_only: bool) -> String {
+        let path = format!("/windlass/{}", volume.name);
+        self.mounts.push(VolumeMount {
+            name: volume.name.clone(),
+            mount_path: path.clone(),
+            read_only: Some(read_only),
+            ..VolumeMount::default()
+        });
+        self.volumes.push(volume);
+        path
+    }
+
+    fn secret(&mut self, volume: &str, secret: &str) -> String {
+        let source = SecretVolumeSource { secret_name: Some(secret.to_owned()), ..SecretVolumeSource::default() };
+        self.mount(Volume { name: volume.to_owned(), secret: Some(source), ..Volume::default() }, true)
+    }
+
+    /// Whom to trust, and who asks.
+    fn credentials(&mut self, resource: &QuorumCluster) {
+        if let Some(tls) = &resource.spec.system.tls {
+            let path = self.secret("ca", &tls.ca_secret);
+            self.option("ca-file", &format!("{path}/ca.crt"));
+            if let Some(client) = &tls.client_secret {
+                let path = self.secret("client", client);
+                self.option("certificate-file", &format!("{path}/tls.crt"));
+                self.option("key-file", &format!("{path}/tls.key"));
+            }
+        }
+        let Some(Auth { token_secret, kubernetes, jwt }) = &resource.spec.system.auth else { return };
+        if let Some(secret) = token_secret {
+            let path = self.secret("token", secret);
+            self.option("token-file", &format!("{path}/token"));
+        } else if let Some(role) = kubernetes {
+            self.log_in("kubernetes", role);
+        } else if let Some(role) = jwt {
+            self.log_in("jwt", role);
+        }
+    }
+
+    /// The pod's own token is mounted, for this alone.
+    fn log_in(&mut self, method: &str, LogIn { role, mount, namespace }: &LogIn) {
+        let token =
+            ServiceAccountTokenProjection { path: "token".to_owned(), ..ServiceAccountTokenProjection::default() };
+        let source = VolumeProjection { service_account_token: Some(token), ..VolumeProjection::default() };
+        let projected = ProjectedVolumeSource { sources: Some(vec![source]), ..ProjectedVolumeSource::default() };
+        let volume = Volume { name: "account".to_owned(), projected: Some(projected), ..Volume::default() };
+        let path = self.mount(volume, true);
+        self.option("log-in", method);
+        self.option("role", role);
+        if let Some(mount) = mount {
+            self.option("auth-mount", mount);
+        }
+        if let Some(namespace) = namespace {
+            self.option("auth-namespace", namespace);
+        }
+        self.option("service-account-token", &format!("{path}/token"));
+    }
+
+    fn destination(&mut self, backup: &Backup) {
+        if let Some(VolumeDestination { claim_name, path }) = &backup.destination.volume {
+            let claim = PersistentVolumeClaimVolumeSource { claim_name: claim_name.clone(), read_only: Some(false) };
+            let volume =
+                Volume { name: "backup".to_owned(), persistent_volume_claim: Some(claim), ..Volume::default() };
+            let top = self.mount(volume, false);
+            self.option("directory", &top);
+            self.option("folder", path);
+            self.option("volume", claim_name);
+        }
+        if let Some(s3) = &backup.destination.s3 {
+            let S3Destination { endpoint, bucket, prefix, region, credentials_secret, ca_secret } = s3;
+            // The length of an object must be known before it is sent, and that of a snapshot is not: it is put down here first.
+            let empty = Some(EmptyDirVolumeSource::default());
+            let spool = self.mount(Volume { name: "spool".to_owned(), empty_dir: empty, ..Volume::default() }, false);
+            let credentials = self.secret("s3", credentials_secret);
+            self.option("s3-endpoint", endpoint);
+            self.option("s3-bucket", bucket);
+            self.option("s3-prefix", prefix);
+            self.option("s3-region", region);
+            self.option("s3-credentials", &credentials);
+            self.option("spool", &spool);
+            if let Some(secret) = ca_secret {
+                let path = self.secret("s3-ca", secret);
+                self.option("s3-ca-file", &format!("{path}/ca.crt"));
+            }
+        }
+    }
+
+    fn spec(self, image: String, account: String) -> PodSpec {
+        let Self { arguments, volumes, mounts } = self;
+        PodSpec {
+            restart_policy: Some("Never".to_owned()),
+            service_account_name: Some(account),
+            // It asks Kubernetes for nothing.
+            automount_service_account_token: Some(false),
+            enable_service_links: Some(false),
+            security_context: Some(PodSecurityContext {
+                run_as_non_root: Some(true),
+                run_as_user: Some(USER),
+                run_as_group: Some(USER),
+                fs_group: Some(USER),
+                seccomp_profile: Some(SeccompProfile {
+                    type_: "RuntimeDefault".to_owned(),
+                    ..SeccompProfile::default()
+                }),
+                ..PodSecurityContext::default()
+            }),
+            containers: vec![Container {
+                name: "executor".to_owned(),
+                image: Some(image),
+                args: Some(arguments),
+                volume_mounts: Some(mounts),
+                // One that dies before it can say why has said something.
+                termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
+                security_context: Some(SecurityContext {
+                    allow_privilege_escalation: Some(false),
+                    read_only_root_filesystem: Some(true),
+                    capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), add: None }),
+                    ..SecurityContext::default()
+                }),
+                ..Container::default()
+            }],
+            volumes: Some(volumes),
+            ..PodSpec::default()
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! A snapshot before an upgrade begins (D2). It is taken by a Job, outside of the operator (H6); here is decided when, and what its
+//! outcome means.
+//!
+//! ```text
+//!   nothing taken yet ─▶ TakeSnapshot (attempt 1) ─▶ running ─▶ done ─▶ the template is written
+//!                              ▲                        └────▶ failed: a person asks for the next attempt
+//!                              └─ the Job is not there: the same attempt again, under the same name
+//! ```
+//! One attempt at a time: as long as a Job runs, nothing asks for another one. An attempt serves one upgrade, and only while it is
+//! fresh; its number never comes again, so no Job is taken for another's.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::{
+    bug::{self, Bug},
+    decision::{Decision, Hold, Step},
+    fact::Fact,
+    reason::Reason,
+    record::Record,
+    rollout::{SOON, halt, wait},
+    want::{Target, Want},
+    workload::View,
+};
+
+/// What was taken longer ago than this is not the state that an upgrade begins with.
+pub const FRESH: Duration = Duration::from_hours(1);
+/// How much later than its deadline a Job may be seen to end.
+const GRACE: Duration = Duration::from_mins(1);
+
+/// One try to take a snapshot, as recorded before it is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Grows by one, and never comes again.
+    pub number: u32,
+    /// The upgrade that it is for.
+    pub target: Target,
+    /// When it was asked for.
+    pub since: Timestamp,
+    /// An upgrade has begun with it.
+    pub spent: bool,
+}
+
+/// A snapshot that is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// How long it is.
+    pub bytes: u64,
+    /// Its checksum, in hexadecimal digits.
+    pub sha256: String,
+    /// Where it is.
+    pub place: String,
+}
+
+/// What became of the attempt's Job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// There is no such Job, or no attempt.
+    Missing,
+    /// It has not ended.
+    Running,
+    /// It has ended well.
+    Done(Snapshot),
+    /// It has ended badly, or is not ours. The text is for a person.
+    Failed(String),
+}
+
+/// The snapshot that the upgrade to `want.target` begins with, none where nobody wants one; or what comes first.
+pub(crate) fn before(want: &Want, view: &View, now: Timestamp) -> Result<Option<Snapshot>, Decision> {
+    let Some(deadline) = want.snapshot else { return Ok(None) };
+    let Some(attempt) = &view.attempt else { return Err(take(want, 1, now)) };
+    if bug::active(Bug::SnapshotNotAwaited) {
+        return Ok(None);
+    }
+    let next = || Err(take(want, attempt.number.saturating_add(1), now));
+    let another = attempt.spent || attempt.target != want.target;
+    match &view.snapshot {
+        Fact::Unknown(why) => Err(wait(awaiting(attempt, &format!("what became of it is not known: {why}")), SOON)),
+        // Also where it is for another upgrade: the old one must have ended before the next is asked for (H6).
+        Fact::Known(Progress::Running) => {
+            let hold = awaiting(attempt, "its Job has not ended");
+            Err(if is_past(attempt, deadline.saturating_add(GRACE), now) { halt(hold) } else { wait(hold, SOON) })
+        }
+        Fact::Known(_) if another => next(),
+        // Its Job would come too late, and knows that.
+        Fact::Known(Progress::Missing) if is_past(attempt, deadline, now) => next(),
+        Fact::Known(Progress::Missing) => Err(Decision::Act(Step::TakeSnapshot { attempt: attempt.clone() })),
+        Fact::Known(Progress::Done(_)) if is_past(attempt, FRESH, now) => next(),
+        Fact::Known(Progress::Done(snapshot)) => Ok(Some(snapshot.clone())),
+        Fact::Known(Progress::Failed(_)) if view.resumed || view.requests.retry => next(),
+        Fact::Known(Progress::Failed(why)) => Err(halt(Hold::new(
+            Reason::SnapshotFailed,
+            format!("no snapshot before the upgrade to {}, attempt {}: {why}", attempt.target, attempt.number),
+        ))),
+    }
+}
+
+/// The attempt to record with a decision: the one that is about to be made, or the last one, which an upgrade that begins uses up.
+pub(crate) fn attempt(decision: &Decision, view: &View, record: Option<&Record>) -> Option<Attempt> {
+    if let Decision::Act(Step::TakeSnapshot { attempt }) = decision {
+        return Some(attempt.clone());
+    }
+    let begins = record.is_some() && view.record.is_none();
+    view.attempt.clone().map(|attempt| Attempt { spent: attempt.spent || begins, ..attempt })
+}
+
+fn take(want: &Want, number: u32, now: Timestamp) -> Decision {
+    let attempt = Attempt { number, target: want.target.clone(), since: now, spent: false };
+    Decision::Act(Step::TakeSnapshot { attempt })
+}
+
+fn awaiting(attempt: &Attempt, what: &str) -> Hold {
+    let message = format!("the snapshot before the upgrade to {}, attempt {}: {what}", attempt.target, attempt.number);
+    Hold::new(Reason::AwaitingSnapshot, message)
+}
+
+/// A clock that was set back ends nothing.
+fn is_past(attempt: &Attempt, limit: Duration, now: Timestamp) -> bool {
+    now >= attempt.since && now.duration_since(attempt.since).unsigned_abs() >= limit
+}
