@@ -128,7 +128,7 @@ fn told(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let between = |from: &str, to: &str| Some(text.split_once(from)?.1.split_once(to)?.0.to_owned());
     let code = between("<Code>", "</Code>").unwrap_or_default();
-    code.chars().filter(|c| c.is_ascii_alphanumeric()).take(60).collect()
+    code.chars().filter(char::is_ascii_alphanumeric).take(60).collect()
 }
 
 /// The value of `Authorization`. The path and the headers (lower case, in order) are taken as they are sent.

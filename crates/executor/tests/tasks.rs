@@ -124,7 +124,7 @@ fn order(system: SystemType, members: Vec<Member>, store: Store) -> Order {
         network: Network::plain(),
         tls: false,
         credentials: Credentials::Token(Secret::new(TOKEN).unwrap()),
-        not_after: Timestamp::now() + Duration::from_secs(60),
+        not_after: Timestamp::now() + Duration::from_mins(1),
         file: "etcd-20261115T120000Z-1.db".into(),
         store,
     }
@@ -148,10 +148,6 @@ fn files(top: &Path) -> Vec<String> {
         .collect()
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[tokio::test]
 async fn a_snapshot_of_etcd_is_stored_whole_and_measured() {
     let top = tempfile::tempdir().unwrap();
@@ -162,7 +158,9 @@ async fn a_snapshot_of_etcd_is_stored_whole_and_measured() {
     assert_eq!(file[..database.len()], database);
     assert_eq!(file.len(), database.len() + 32, "the checksum that a restore reads is behind it");
     let sum = ring::digest::digest(&ring::digest::SHA256, &file);
-    assert_eq!((stored.bytes, stored.sha256), (file.len() as u64, hex(sum.as_ref())));
+    let digits = |at: usize| u8::from_str_radix(&stored.sha256[2 * at..2 * at + 2], 16).unwrap();
+    assert_eq!((stored.bytes, stored.sha256.len()), (file.len() as u64, 64));
+    assert!(sum.as_ref().iter().enumerate().all(|(at, byte)| digits(at) == *byte));
     assert_eq!(stored.place, "volume backups/nightly/etcd/etcd-20261115T120000Z-1.db");
     assert_eq!(files(top.path()).len(), 1);
 }
@@ -178,7 +176,7 @@ async fn a_snapshot_of_openbao_is_stored_as_it_came() {
 }
 
 #[rstest]
-#[case::connection_broken(SystemType::Etcd, broken(&etcd_stream(&[42; 300_000]), 200_000), Class::Unreachable)]
+#[case::connection_broken(SystemType::Etcd, broken(&etcd_stream(&vec![42; 300_000]), 200_000), Class::Unreachable)]
 #[case::etcd_without_its_checksum(SystemType::Etcd, answer("200 OK", &etcd_stream(&[1; 900])[..600]), Class::Unreachable)]
 #[case::refused(SystemType::Etcd, answer("503 Service Unavailable", b"no leader"), Class::Unreachable)]
 #[case::broken_archive(SystemType::OpenBao, broken(&archive(true), 150), Class::Unreachable)]
@@ -203,8 +201,8 @@ async fn what_is_not_whole_is_not_left_behind(
 #[tokio::test]
 async fn the_next_member_is_asked_when_one_gives_none() {
     let top = tempfile::tempdir().unwrap();
-    let sick = Server::start(broken(&etcd_stream(&[42; 300_000]), 1_000)).await;
-    let well = Server::start(answer("200 OK", &etcd_stream(&[42; 300_000]))).await;
+    let sick = Server::start(broken(&etcd_stream(&vec![42; 300_000]), 1_000)).await;
+    let well = Server::start(answer("200 OK", &etcd_stream(&vec![42; 300_000]))).await;
     let nobody: Member = "etcd-1.etcd.registry.svc:1@127.0.0.1".parse().unwrap();
     let members = vec![nobody, sick.member(), well.member()];
     let stored = take(&order(SystemType::Etcd, members, folder(&top))).await.unwrap();
@@ -266,12 +264,12 @@ fn bucket(server: &Server, spool: &TempDir) -> Store {
 #[tokio::test]
 async fn a_bucket_gets_the_whole_snapshot_with_its_checksum() {
     let spool = tempfile::tempdir().unwrap();
-    let member = Server::start(answer("200 OK", &etcd_stream(&[42; 700_000]))).await;
+    let member = Server::start(answer("200 OK", &etcd_stream(&vec![42; 700_000]))).await;
     let service = Server::start(answer("200 OK", b"")).await;
     let stored = take(&order(SystemType::Etcd, vec![member.member()], bucket(&service, &spool))).await.unwrap();
     assert_eq!(stored.place, "s3://backups/nightly/etcd-20261115T120000Z-1.db");
-    let heard = service.heard().remove(0);
-    let (head, body) = heard.split_once("\r\n\r\n").unwrap();
+    let request = service.heard().remove(0);
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
     let head = head.to_lowercase();
     assert!(head.starts_with("put /backups/nightly/etcd-20261115t120000z-1.db "), "{head}");
     assert!(head.contains("if-none-match: *") && head.contains(&format!("x-amz-content-sha256: {}", stored.sha256)));

@@ -68,7 +68,8 @@ pub async fn execute(
 ) -> Result<(), Error> {
     let Some(set) = &observed.set else { return Err(Error::Gone("the StatefulSet".into())) };
     match step {
-        Step::TakeSnapshot { attempt } => executor::take_snapshot(actor, resource, observed, attempt).await,
+        // Boxed here and below: a Job is a large thing to hold.
+        Step::TakeSnapshot { attempt } => Box::pin(executor::take_snapshot(actor, resource, observed, attempt)).await,
         Step::WriteTemplate { image, strategy } => {
             let mut patch = vec![json!({
                 "op": "replace", "path": format!("/spec/template/spec/containers/{container}/image"), "value": image,
@@ -288,7 +289,7 @@ pub async fn touch(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observ
         None => {}
     }
     let Some(attempt) = executor::pending(resource, observed, actor.context.clock.now()) else { return Ok(()) };
-    match executor::take_snapshot(actor, resource, observed, &attempt).await {
+    match Box::pin(executor::take_snapshot(actor, resource, observed, &attempt)).await {
         // It is there by now; or nobody may make it, the predecessor neither.
         Err(error) if error.is_conflict() || error.class() == Class::Refused => Ok(()),
         other => other,

@@ -55,7 +55,7 @@ pub fn job_name(resource: &QuorumCluster, attempt: &Attempt) -> String {
 
 /// The Job of the last attempt, if there is one that an upgrade may still begin with. What can't be read is not known, and holds
 /// nothing else up.
-pub async fn read(context: &Context, resource: &QuorumCluster) -> Fact<Option<Task>> {
+pub async fn read(context: &Context, resource: &QuorumCluster) -> Fact<Option<Box<Task>>> {
     let written = resource.status.as_ref().and_then(|status| status.snapshot.as_ref());
     let Some(attempt) = written.filter(|written| !written.spent).and_then(|written| translate::attempt(written).ok())
     else {
@@ -63,7 +63,7 @@ pub async fn read(context: &Context, resource: &QuorumCluster) -> Fact<Option<Ta
     };
     let (name, namespace) = (job_name(resource, &attempt), resource.namespace().unwrap_or_default());
     match task(context, &namespace, &name).await {
-        Ok(task) => Fact::Known(task),
+        Ok(task) => Fact::Known(task.map(Box::new)),
         Err(error) => Fact::Unknown(error.story()),
     }
 }
@@ -99,13 +99,13 @@ fn has(job: &Job, kind: &str) -> bool {
 }
 
 /// What became of the snapshot.
-pub fn progress(resource: &QuorumCluster, task: &Fact<Option<Task>>) -> Fact<Progress> {
+pub fn progress(resource: &QuorumCluster, task: &Fact<Option<Box<Task>>>) -> Fact<Progress> {
     let task = match task {
         Fact::Known(Some(task)) => task,
         Fact::Known(None) => return Fact::Known(Progress::Missing),
         Fact::Unknown(why) => return Fact::Unknown(why.clone()),
     };
-    let Task { job, pods } = task;
+    let Task { job, pods } = task.as_ref();
     let name = job.name_any();
     if !is_owned(job, resource.uid().as_deref()) && !bug::active(Bug::ForeignJobBelieved) {
         let why = format!("there is a Job {name} that does not belong to this QuorumCluster");

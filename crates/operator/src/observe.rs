@@ -61,7 +61,7 @@ pub struct Observed {
     /// The token that was shown, where the system wants one.
     pub token: Option<Token>,
     /// The Job of the last attempt to take a snapshot.
-    pub task: Fact<Option<Task>>,
+    pub task: Fact<Option<Box<Task>>>,
     /// What executor Jobs run.
     pub executor_image: Option<String>,
 }
@@ -127,7 +127,8 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
         }
         Err(why) => (Seen::unknown(&why), None, None),
     };
-    let task = executor::read(context, resource).await;
+    // Boxed: a Job is a large thing to hold.
+    let task = Box::pin(executor::read(context, resource)).await;
     let executor_image = executor::image(context, resource);
     Ok(Observed {
         since,

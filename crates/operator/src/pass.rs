@@ -64,7 +64,7 @@ async fn look(actor: Actor<'_>, key: &Key) -> Result<Next, Error> {
     if !seen_own_writes(actor, "quorumclusters", &key.to_string(), resource.resource_version().as_deref()) {
         return Ok(Next::After(AFTER_STALE));
     }
-    if let Some(next) = claim(actor, &resource).await? {
+    if let Some(next) = Box::pin(claim(actor, &resource)).await? {
         return Ok(next);
     }
     let observed = observe::observe(context, &resource).await?;

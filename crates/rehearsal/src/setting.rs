@@ -253,7 +253,7 @@ impl Setting {
     /// person asks for another attempt.
     pub fn foreign_job(&self, seed: u64) -> Scenario {
         let mut scenario = self.snapshot(seed);
-        let uid = self.uid(&scenario);
+        let uid = uid_in(&scenario);
         let name = format!("windlass-snapshot-{uid}-1");
         let told = json!({"done": {"snapshot": {"bytes": 1, "sha256": "00", "place": "nowhere", "milliseconds": 1}}});
         scenario.objects.push(json!({
@@ -266,20 +266,6 @@ impl Setting {
         }));
         scenario.timeline.push(after(Duration::from_mins(2), self.spec(json!({"requests": {"resume": "again"}}))));
         scenario
-    }
-
-    /// The uid that the QuorumCluster gets: the same in every run of a seed, for objects are created in their order.
-    fn uid(&self, scenario: &Scenario) -> String {
-        let cluster = Cluster::new(scenario.seed);
-        let mut uid = String::new();
-        for object in &scenario.objects {
-            if let Ok(made) = cluster.api.create_value("user", object.clone())
-                && made["kind"] == "QuorumCluster"
-            {
-                uid = made["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-            }
-        }
-        uid
     }
 
     /// A change of the QuorumCluster's spec.
@@ -297,6 +283,14 @@ pub fn follow(objects: &mut [Value]) {
             spec.remove("version");
         }
     }
+}
+
+/// The uid that the QuorumCluster gets: the same in every run of a seed, for objects are created in their order.
+fn uid_in(scenario: &Scenario) -> String {
+    let cluster = Cluster::new(scenario.seed);
+    let mut made = scenario.objects.iter().filter_map(|object| cluster.api.create_value("user", object.clone()).ok());
+    let resource = made.find(|made| made["kind"] == "QuorumCluster").unwrap_or_default();
+    resource["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
 }
 
 /// So long after the moment before.

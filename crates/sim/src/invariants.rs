@@ -109,16 +109,21 @@ struct Set {
     follows: bool,
     allow_downgrade: bool,
     accept_downtime: bool,
-    /// A snapshot is to be taken before an upgrade, and that was known before the present one began.
-    snapshot_wanted: bool,
-    /// One was stored since the last upgrade ended.
-    snapshot_stored: bool,
+    snapshots: Snapshots,
     /// When a member of a version first led since then.
     led: BTreeMap<String, Timestamp>,
     /// Members that are down because of us.
     down: Vec<String>,
     /// Pods that we deleted ourselves and that are not back.
     mended: Vec<String>,
+}
+
+#[derive(Default)]
+struct Snapshots {
+    /// One is to be taken before an upgrade, and that was known before the present one began.
+    wanted: bool,
+    /// One was stored since the last upgrade ended.
+    stored: bool,
 }
 
 #[derive(Default)]
@@ -205,7 +210,7 @@ impl Judge<'_> {
     fn stored(&mut self, note: &str) {
         let place = note.strip_prefix("snapshot of ").and_then(|rest| rest.strip_suffix(" stored"));
         if let Some((namespace, workload)) = place.and_then(|place| place.split_once('/')) {
-            self.sets.entry((namespace.to_owned(), workload.to_owned())).or_default().snapshot_stored = true;
+            self.sets.entry((namespace.to_owned(), workload.to_owned())).or_default().snapshots.stored = true;
         }
     }
 
@@ -219,9 +224,9 @@ impl Judge<'_> {
         };
         let (before, after) = (under_way(change.before.as_deref()), under_way(change.after.as_deref()));
         if !before && !after {
-            set.snapshot_wanted = spec.pointer("/backup/preUpgradeSnapshot") == Some(&Value::Bool(true));
+            set.snapshots.wanted = spec.pointer("/backup/preUpgradeSnapshot") == Some(&Value::Bool(true));
         }
-        set.snapshot_stored &= !before || after;
+        set.snapshots.stored &= !before || after;
         set.allow_downgrade = spec.pointer("/policy/allowDowngrade") == Some(&Value::Bool(true));
         set.accept_downtime = spec.pointer("/policy/acceptDowntime") == Some(&Value::Bool(true));
         set.follows = spec["trigger"] == "Template";
@@ -244,7 +249,7 @@ impl Judge<'_> {
             set.template_written = Some(at);
         }
         let follows = set.follows && before.pointer("/spec/template") != after.pointer("/spec/template");
-        let hasty = set.template_written == Some(at) && set.snapshot_wanted && !set.snapshot_stored;
+        let hasty = set.template_written == Some(at) && set.snapshots.wanted && !set.snapshots.stored;
         let down = set.down.clone();
         if follows {
             self.violation(at, "the template was written by us although somebody else writes it");

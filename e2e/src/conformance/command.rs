@@ -14,13 +14,13 @@ use crate::cluster::{
 /// How many operations a full run compares at least, and CI's part.
 const FULL: usize = 20_000;
 const CI: usize = 2_000;
-/// How many scenarios of StatefulSets CI's part has.
+/// How many scenarios of StatefulSets and Jobs CI's part has.
 const CI_SCENARIOS: usize = 120;
 
 /// What is compared.
 #[derive(Args)]
 pub struct Arguments {
-    /// CI's part: fewer random scripts, a third of the StatefulSet scenarios
+    /// CI's part: fewer random scripts, a third of the scenarios of StatefulSets and Jobs
     #[arg(long)]
     ci: bool,
     /// Compare at least so many operations
@@ -54,7 +54,7 @@ pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
     let sets = sets?;
 
     if arguments.deviations {
-        let count = api::Deviation::ALL.len() + windlass_sim::world::Deviation::ALL.len();
+        let count = api::Deviation::ALL.len() + statefulset::Broken::all().count();
         println!("conformance: {count} deviations, all noticed");
         return Ok(ExitCode::SUCCESS);
     }
@@ -65,7 +65,7 @@ pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
     println!("{etcd}");
     println!("types: {} differences", types.len());
     println!(
-        "conformance: {} scripts, {} operations, {} watch events, {} differences; statefulset: {} scenarios, {} differences",
+        "conformance: {} scripts, {} operations, {} watch events, {} differences; StatefulSets and Jobs: {} scenarios, {} differences",
         answers.scripts,
         answers.operations,
         answers.watch_events,

@@ -127,6 +127,41 @@ struct Tally {
     failed: i64,
 }
 
+impl Tally {
+    fn of(job: &Value, members: &[Member], newly: &[&Member]) -> Self {
+        let count = |field: &str| number(job, &format!("/status/{field}")).unwrap_or(0);
+        let size = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        Self {
+            active: size(members.iter().filter(|member| member.active()).count()),
+            ready: size(members.iter().filter(|member| member.active() && member.ready()).count()),
+            leaving: size(members.iter().filter(|member| member.still_leaving()).count()),
+            succeeded: count("succeeded") + size(newly.iter().filter(|member| member.succeeded()).count()),
+            failed: count("failed") + size(newly.iter().filter(|member| !member.succeeded()).count()),
+        }
+    }
+
+    fn is_enough(&self, job: &Value) -> bool {
+        match number(job, "/spec/completions") {
+            Some(wanted) => self.succeeded >= wanted,
+            None => self.succeeded > 0,
+        }
+    }
+
+    /// As it is reported; the real status leaves out some counts that are zero.
+    fn status(&self, started: Option<Timestamp>) -> Value {
+        let some = |count: i64| if count == 0 { Value::Null } else { json!(count) };
+        json!({
+            "active": some(self.active),
+            "ready": self.ready,
+            "terminating": self.leaving,
+            "succeeded": some(self.succeeded),
+            "failed": some(self.failed),
+            "uncountedTerminatedPods": {},
+            "startTime": started.map_or(Value::Null, time),
+        })
+    }
+}
+
 impl State {
     pub(super) fn sync_job(&mut self, key: &Key) {
         if self.now() < self.frozen_until {
@@ -159,17 +194,8 @@ impl State {
         let suspended = job.pointer("/spec/suspend") == Some(&json!(true));
         let ended = |member: &&Member| member.tracked && (member.succeeded() || member.failed(only_ended));
         let newly: Vec<&Member> = members.iter().filter(ended).collect();
-        let count = |field: &str| number(job, &format!("/status/{field}")).unwrap_or(0);
-        let size = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        let mut tally = Tally {
-            active: size(members.iter().filter(|member| member.active()).count()),
-            ready: size(members.iter().filter(|member| member.active() && member.ready()).count()),
-            leaving: size(members.iter().filter(|member| member.still_leaving()).count()),
-            succeeded: count("succeeded") + size(newly.iter().filter(|member| member.succeeded()).count()),
-            failed: count("failed") + size(newly.iter().filter(|member| !member.succeeded()).count()),
-        };
+        let mut tally = Tally::of(job, &members, &newly);
         self.note_failures(key, &newly);
-        let mut status = json!({});
         let mut started = text(job, "/status/startTime").parse::<Timestamp>().ok();
         if started.is_none() && !suspended {
             started = Some(now);
@@ -184,11 +210,7 @@ impl State {
         } else if !terminating(job) {
             self.manage(key, job, &members, &mut tally, suspended)?;
         }
-        let enough = match number(job, "/spec/completions") {
-            Some(wanted) => tally.succeeded >= wanted,
-            None => tally.succeeded > 0,
-        };
-        if end.is_none() && enough && tally.active == 0 {
+        if end.is_none() && tally.is_enough(job) && tally.active == 0 {
             let message = "Reached expected number of succeeded pods".to_owned();
             end = Some(End { failed: false, reason: "CompletionsReached".to_owned(), message });
         }
@@ -215,6 +237,7 @@ impl State {
                 self.release(&Key::new(&key.namespace, name(&member.pod)), &member.pod);
             }
         }
+        let mut status = tally.status(started);
         if let Some(end) = &end {
             let [first, last] = end.words();
             let condition = |kind| Condition { kind, status: "True", reason: &end.reason, message: &end.message };
@@ -228,14 +251,6 @@ impl State {
                 }
             }
         }
-        let some = |count: i64| if count == 0 { Value::Null } else { json!(count) };
-        status["active"] = some(tally.active);
-        status["ready"] = json!(tally.ready);
-        status["terminating"] = json!(tally.leaving);
-        status["succeeded"] = some(tally.succeeded);
-        status["failed"] = some(tally.failed);
-        status["uncountedTerminatedPods"] = json!({});
-        status["startTime"] = started.map_or(Value::Null, time);
         if !words.is_empty() {
             status["conditions"] = probed(with_conditions(job, &words, now));
         }
@@ -288,7 +303,7 @@ impl State {
         if ran >= allowed {
             return Some(End::failed("DeadlineExceeded", "Job was active longer than specified deadline"));
         }
-        self.queue.push(self.now() + (allowed - ran), Event::Job(key.clone()));
+        self.queue.push(self.now() + allowed.saturating_sub(ran), Event::Job(key.clone()));
         None
     }
 

@@ -42,8 +42,8 @@ impl State {
         if late {
             return failed(6, "Late", "it is too late for this snapshot");
         }
-        let addresses = options(arguments, "member").filter_map(|member| member.rsplit_once('@'));
-        let workload = addresses.filter_map(|(_, address)| self.serving_at(address)).next();
+        let mut addresses = options(arguments, "member").filter_map(|member| member.rsplit_once('@'));
+        let workload = addresses.find_map(|(_, address)| self.serving_at(address));
         let Some(workload) = workload else { return failed(4, "Unreachable", "no member gives a snapshot") };
         self.note(format!("snapshot of {}/{} stored", workload.namespace, workload.name));
         let place = |name: &str| options(arguments, name).next().unwrap_or_default().to_owned();

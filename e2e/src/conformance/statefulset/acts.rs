@@ -4,7 +4,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams
 use kube::{Client, Error};
 use serde_json::Value;
 
-use super::scenario::{Act, Propagation, SET};
+use super::scenario::{Act, JOB, Propagation, SET};
 use super::snapshot::{Kind, Objects};
 
 /// A client's view of the objects of a kind in a namespace.
@@ -27,16 +27,17 @@ pub async fn perform(client: &Client, namespace: &str, act: &Act, objects: &Obje
             let Some(name) = objects.revision(symbol) else { return Ok(404) };
             remove(client, namespace, Kind::Revision, name, &DeleteParams::default()).await
         }
-        Act::DeleteSet(how) => {
-            let policy = match how {
-                Propagation::Background => PropagationPolicy::Background,
-                Propagation::Foreground => PropagationPolicy::Foreground,
-                Propagation::Orphan => PropagationPolicy::Orphan,
-            };
-            let options = DeleteParams { propagation_policy: Some(policy), ..DeleteParams::default() };
-            remove(client, namespace, Kind::Set, SET, &options).await
+        Act::DeleteSet(how) => remove(client, namespace, Kind::Set, SET, &propagating(*how)).await,
+        Act::PatchJob(patch) => {
+            let jobs = api(client, namespace, Kind::Job);
+            jobs.patch(JOB, &PatchParams::default(), &Patch::Merge(patch)).await.map(|_| ())
         }
-        Act::Release(..) => Ok(()),
+        Act::DeleteJob(how) => remove(client, namespace, Kind::Job, JOB, &propagating(*how)).await,
+        Act::DeleteJobPod(stage) => {
+            let Some(name) = objects.job_pod(*stage) else { return Ok(404) };
+            remove(client, namespace, Kind::Pod, &name, &DeleteParams::default()).await
+        }
+        Act::Release(..) | Act::ReleaseJobPod(..) => Ok(()),
     };
     match outcome {
         Ok(()) => Ok(200),
@@ -45,9 +46,19 @@ pub async fn perform(client: &Client, namespace: &str, act: &Act, objects: &Obje
     }
 }
 
+fn propagating(how: Propagation) -> DeleteParams {
+    let policy = match how {
+        Propagation::Background => PropagationPolicy::Background,
+        Propagation::Foreground => PropagationPolicy::Foreground,
+        Propagation::Orphan => PropagationPolicy::Orphan,
+    };
+    DeleteParams { propagation_policy: Some(policy), ..DeleteParams::default() }
+}
+
 async fn create(client: &Client, namespace: &str, object: &Value) -> Result<(), Error> {
     let kind = match object["kind"].as_str() {
         Some("PodDisruptionBudget") => Kind::Budget,
+        Some("Job") => Kind::Job,
         _ => Kind::Set,
     };
     let object: DynamicObject = serde_json::from_value(object.clone()).map_err(Error::SerdeError)?;

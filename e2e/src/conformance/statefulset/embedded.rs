@@ -12,15 +12,16 @@ use windlass_sim::clock::Clock;
 use windlass_sim::journal::Journal;
 use windlass_sim::objects;
 use windlass_sim::rng::{Rng, hash};
-use windlass_sim::world::{Deviation, Settings, World};
+use windlass_sim::world::{Settings, World};
 
+use super::Broken;
 use super::acts;
-use super::scenario::{Act, Image, Scenario, Step, Transition};
-use super::snapshot::{KINDS, Kind, Objects, Snapshot, phase, tag, terminating};
+use super::scenario::{Act, Image, Scenario, Stage as Reached, Step, Transition};
+use super::snapshot::{KINDS, Kind, Objects, Snapshot, is_of_job, phase, stage_of, tag, terminating};
 
 const NAMESPACE: &str = "scenario";
-/// Virtual, and longer than anything takes that the controllers do by themselves.
-const AT_REST: Duration = Duration::from_secs(5);
+/// Virtual, and longer than anything takes that the controllers do by themselves: a Job waits ten seconds after a pod has failed.
+const AT_REST: Duration = Duration::from_secs(15);
 /// More transitions than any set here can make on its way to rest.
 const MOST: usize = 80;
 
@@ -36,10 +37,10 @@ pub struct Point {
 }
 
 /// Plays a scenario on a runtime of its own, in virtual time.
-pub fn play(scenario: &Scenario, deviation: Option<Deviation>) -> Result<Vec<Point>> {
+pub fn play(scenario: &Scenario, broken: Option<Broken>) -> Result<Vec<Point>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(async {
-        let mut stage = Stage::new(scenario, deviation)?;
+        let mut stage = Stage::new(scenario, broken)?;
         for step in &scenario.steps {
             stage.step(step).await?;
         }
@@ -58,12 +59,17 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(scenario: &Scenario, deviation: Option<Deviation>) -> Result<Self> {
+    fn new(scenario: &Scenario, broken: Option<Broken>) -> Result<Self> {
         let (clock, journal) = (Clock::start(), Journal::default());
         let api = Api::new(clock, journal.clone());
         let seed = hash(scenario.name.bytes());
         // Without nodes of its own the world leaves pods on a foreign node alone: their kubelet is played here.
-        let settings = Settings { nodes: 0, deviation, ..Settings::default() };
+        let mut settings = Settings { nodes: 0, ..Settings::default() };
+        match broken {
+            None => {}
+            Some(Broken::Set(deviation)) => settings.deviation = Some(deviation),
+            Some(Broken::Job(deviation)) => settings.job_deviation = Some(deviation),
+        }
         let world = World::new(api.clone(), clock, journal.clone(), seed, settings);
         tokio::spawn(world.run());
         api.create_value("admin", objects::namespace(NAMESPACE)).ok().context("no namespace")?;
@@ -96,9 +102,18 @@ impl Stage {
     async fn act(&mut self, act: Act) -> Result<()> {
         let code = match &act {
             Act::Release(pod, transition) => self.release(pod, *transition),
-            Act::Create(_) | Act::Patch(_) | Act::DeletePod(_) | Act::DeleteRevision(_) | Act::DeleteSet(_) => {
-                acts::perform(&self.client, NAMESPACE, &act, &self.objects).await?
-            }
+            Act::ReleaseJobPod(stage, transition) => match self.objects.job_pod(*stage) {
+                Some(pod) => self.release(&pod, *transition),
+                None => 404,
+            },
+            Act::Create(_)
+            | Act::Patch(_)
+            | Act::PatchJob(_)
+            | Act::DeletePod(_)
+            | Act::DeleteJobPod(_)
+            | Act::DeleteRevision(_)
+            | Act::DeleteSet(_)
+            | Act::DeleteJob(_) => acts::perform(&self.client, NAMESPACE, &act, &self.objects).await?,
         };
         self.rest().await;
         self.points.push(Point { act, code, snapshot: self.objects.snapshot() });
@@ -134,6 +149,7 @@ impl Stage {
             Transition::Run | Transition::Crash => self.status("Running", "False"),
             Transition::Ready => self.status("Running", "True"),
             Transition::Fail => self.status("Failed", "False"),
+            Transition::Succeed => self.status("Succeeded", "False"),
             Transition::Gone => {
                 let options = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
                 let done = self.api.delete::<Pod>("kubelet", NAMESPACE, pod, &options);
@@ -161,6 +177,9 @@ impl Stage {
 
 /// What a pod does next without anybody's doing.
 fn by_itself(name: &str, pod: &Value) -> Option<Act> {
+    if is_of_job(pod) {
+        return task_by_itself(pod);
+    }
     let transition = if terminating(pod) {
         Transition::Gone
     } else if phase(pod) == "Pending" {
@@ -173,4 +192,17 @@ fn by_itself(name: &str, pod: &Value) -> Option<Act> {
         return None;
     };
     Some(Act::Release(name.to_owned(), transition))
+}
+
+/// The same for a pod of a Job, which ends.
+fn task_by_itself(pod: &Value) -> Option<Act> {
+    let stage = stage_of(pod)?;
+    let transition = match (stage, Image::of(tag(pod))) {
+        (Reached::Leaving, _) => Transition::Gone,
+        (Reached::Pending, Image::Works) => Transition::Ready,
+        (Reached::Running, Image::Works) => Transition::Succeed,
+        (Reached::Pending | Reached::Running, Image::Broken) => Transition::Fail,
+        (Reached::Pending | Reached::Running, Image::Absent) => return None,
+    };
+    Some(Act::ReleaseJobPod(stage, transition))
 }

@@ -1,4 +1,4 @@
-//! The embedded StatefulSet controller held to the real one.
+//! The embedded StatefulSet controller and Job controller held to the real ones.
 //!
 //! Each scenario runs on the embedded cluster first, in virtual time, with one pod transition at a time, and leaves a list of
 //! points: an act, and the state at rest after it. The real cluster then goes through the same acts, its pods played by
@@ -9,6 +9,7 @@
 
 mod acts;
 mod embedded;
+mod jobs;
 mod matrix;
 mod real;
 mod scenario;
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt as _, stream};
-use windlass_sim::world::Deviation;
+use windlass_sim::world::{Deviation, JobDeviation};
 
 use real::Real;
 use scenario::Scenario;
@@ -34,7 +35,31 @@ pub struct Options {
     /// About so many, spread over the whole matrix.
     pub limit: Option<usize>,
     /// Breaks a rule of the embedded controller: then differences are what is expected.
-    pub deviation: Option<Deviation>,
+    pub deviation: Option<Broken>,
+}
+
+/// A rule that is broken on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// Of the StatefulSet controller.
+    Set(Deviation),
+    /// Of the Job controller.
+    Job(JobDeviation),
+}
+
+impl Broken {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Deviation::ALL.into_iter().map(Self::Set).chain(JobDeviation::ALL.into_iter().map(Self::Job))
+    }
+
+    /// The scenarios (by a part of their names) that notice it.
+    fn noticed_by(self) -> &'static str {
+        match self {
+            Self::Set(deviation) => matrix::notices(deviation),
+            Self::Job(deviation) => jobs::notices(deviation),
+        }
+    }
 }
 
 /// What came out.
@@ -105,15 +130,19 @@ const SIDE_BY_SIDE: usize = 24;
 /// The scenarios that the options ask for.
 fn chosen(options: &Options) -> Vec<Scenario> {
     let wanted = |scenario: &Scenario| options.only.as_ref().is_none_or(|only| scenario.name.contains(only.as_str()));
-    let all: Vec<Scenario> = matrix::all().into_iter().filter(wanted).collect();
+    let all: Vec<Scenario> = everything().filter(wanted).collect();
     // Neighbours in the matrix resemble each other: a part of it is spread over the whole.
     let stride = all.len() / options.limit.unwrap_or(usize::MAX).clamp(1, all.len().max(1));
     all.into_iter().step_by(stride.max(1)).collect()
 }
 
+fn everything() -> impl Iterator<Item = Scenario> {
+    matrix::all().into_iter().chain(jobs::all())
+}
+
 /// The names of all scenarios.
 pub fn names() -> Vec<String> {
-    matrix::all().into_iter().map(|scenario| scenario.name).collect()
+    everything().map(|scenario| scenario.name).collect()
 }
 
 /// Runs the scenarios on both clusters.
@@ -158,8 +187,8 @@ pub async fn run(kubeconfig: &Path, options: &Options) -> Result<Report> {
 
 /// Breaks each rule of the embedded controller in turn; an error when the comparison doesn't notice one of them.
 pub async fn deviations(kubeconfig: &Path) -> Result<()> {
-    for deviation in Deviation::ALL {
-        let only = matrix::notices(deviation);
+    for deviation in Broken::all() {
+        let only = deviation.noticed_by();
         let options = Options { only: Some(only.to_owned()), limit: None, deviation: Some(deviation) };
         let report = run(kubeconfig, &options).await?;
         ensure!(!report.differences.is_empty(), "{deviation:?} went unnoticed by {only}");
@@ -174,8 +203,8 @@ mod tests {
 
     #[test]
     fn each_deviation_shows_in_the_scenarios_that_are_to_notice_it() {
-        for deviation in Deviation::ALL {
-            let only = Some(matrix::notices(deviation).to_owned());
+        for deviation in Broken::all() {
+            let only = Some(deviation.noticed_by().to_owned());
             let scenarios = chosen(&Options { only, ..Options::default() });
             let shows = |scenario: &Scenario| {
                 let states = |deviation| -> Vec<_> {

@@ -108,7 +108,18 @@ impl Real {
         let began = Instant::now();
         let code = match &point.act {
             Act::Release(pod, transition) => self.release(namespace, pod, *transition).await?,
-            Act::Create(_) | Act::Patch(_) | Act::DeletePod(_) | Act::DeleteRevision(_) | Act::DeleteSet(_) => {
+            Act::ReleaseJobPod(stage, transition) => match self.watched.objects(namespace).job_pod(*stage) {
+                Some(pod) => self.release(namespace, &pod, *transition).await?,
+                None => 404,
+            },
+            Act::Create(_)
+            | Act::Patch(_)
+            | Act::PatchJob(_)
+            | Act::DeletePod(_)
+            | Act::DeleteJobPod(_)
+            | Act::DeleteRevision(_)
+            | Act::DeleteSet(_)
+            | Act::DeleteJob(_) => {
                 acts::perform(&self.client, namespace, &point.act, &self.watched.objects(namespace)).await?
             }
         };
@@ -149,8 +160,9 @@ impl Real {
 
     /// Takes the scenario's objects away without waiting for their kubelet; failures cost nothing but room.
     async fn clean(&self, namespace: &str) {
-        let act = Act::DeleteSet(Propagation::Background);
-        let _ = acts::perform(&self.client, namespace, &act, &self.watched.objects(namespace)).await;
+        for act in [Act::DeleteSet(Propagation::Background), Act::DeleteJob(Propagation::Background)] {
+            let _ = acts::perform(&self.client, namespace, &act, &self.watched.objects(namespace)).await;
+        }
         let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
         let pods = acts::api(&self.client, namespace, Kind::Pod);
         let _ = pods.delete_collection(&at_once, &ListParams::default()).await;

@@ -1,9 +1,11 @@
-//! What a scenario is made of: a StatefulSet, and what people and its pods do to it.
+//! What a scenario is made of: a StatefulSet or a Job, and what people and its pods do to it.
 
 use serde_json::{Value, json};
 
 /// The set of every scenario; its namespace is the scenario's own.
 pub const SET: &str = "web";
+/// The Job of the scenarios that have one.
+pub const JOB: &str = "task";
 /// The node that its pods are bound to from the start, so that no scheduler is needed on either side.
 pub const NODE: &str = "conformance";
 /// The annotation that releases a pod's next transition (`e2e/kwok/stages.yaml`).
@@ -42,6 +44,8 @@ pub enum Transition {
     Crash,
     /// It has failed for good.
     Fail,
+    /// It has ended well.
+    Succeed,
     /// It was to be deleted, and now it is gone.
     Gone,
 }
@@ -54,6 +58,7 @@ impl Transition {
             Self::Ready => "ready",
             Self::Crash => "crash",
             Self::Fail => "fail",
+            Self::Succeed => "succeed",
             Self::Gone => "gone",
         }
     }
@@ -68,6 +73,17 @@ pub enum Propagation {
     Foreground,
     /// They stay.
     Orphan,
+}
+
+/// How far a pod of a Job has come. Their names are random, and pods that have come equally far are alike: it is the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It has not begun.
+    Pending,
+    /// It runs.
+    Running,
+    /// It is to be deleted.
+    Leaving,
 }
 
 /// One thing that happens on both sides.
@@ -85,6 +101,14 @@ pub enum Act {
     DeleteSet(Propagation),
     /// A pod's transition is released.
     Release(String, Transition),
+    /// The Job is changed by a merge patch.
+    PatchJob(Value),
+    /// Somebody deletes the Job.
+    DeleteJob(Propagation),
+    /// Somebody deletes a pod of the Job's.
+    DeleteJobPod(Stage),
+    /// The transition of a pod of the Job's is released.
+    ReleaseJobPod(Stage, Transition),
 }
 
 impl std::fmt::Display for Act {
@@ -96,6 +120,12 @@ impl std::fmt::Display for Act {
             Self::DeleteRevision(symbol) => write!(f, "delete revision {symbol}"),
             Self::DeleteSet(how) => write!(f, "delete the set, {how:?}"),
             Self::Release(pod, transition) => write!(f, "{pod}: {}", transition.word()),
+            Self::PatchJob(patch) => write!(f, "patch the Job {patch}"),
+            Self::DeleteJob(how) => write!(f, "delete the Job, {how:?}"),
+            Self::DeleteJobPod(stage) => write!(f, "delete a pod of the Job's that is {stage:?}"),
+            Self::ReleaseJobPod(stage, transition) => {
+                write!(f, "a pod of the Job's that is {stage:?}: {}", transition.word())
+            }
         }
     }
 }
@@ -170,6 +200,22 @@ pub fn set() -> Value {
             "template": {
                 "metadata": {"labels": {"app": SET}, "annotations": {RELEASE: "hold"}},
                 "spec": {"nodeName": NODE, "containers": [container("v1")]},
+            },
+        },
+    })
+}
+
+/// A Job of one pod, with the image that tells how the pod ends; scenarios change it before they create it.
+pub fn job(tag: &str) -> Value {
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": JOB},
+        "spec": {
+            "backoffLimit": 0,
+            "template": {
+                "metadata": {"annotations": {RELEASE: "hold"}},
+                "spec": {"nodeName": NODE, "restartPolicy": "Never", "containers": [container(tag)]},
             },
         },
     })

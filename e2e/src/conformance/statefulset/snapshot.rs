@@ -1,9 +1,11 @@
-//! What is compared: the set, its pods, its revisions, its claims and its budgets, freed of what can't be equal on two
+//! What is compared: the set or the Job, its pods, its revisions, its claims and its budgets, freed of what can't be equal on two
 //! clusters (uids, times, the hashes in names).
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+
+use super::scenario::Stage;
 
 /// The kinds of objects that are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,10 +20,12 @@ pub enum Kind {
     Claim,
     /// PodDisruptionBudgets.
     Budget,
+    /// Jobs.
+    Job,
 }
 
 /// All of them.
-pub const KINDS: [Kind; 5] = [Kind::Set, Kind::Pod, Kind::Revision, Kind::Claim, Kind::Budget];
+pub const KINDS: [Kind; 6] = [Kind::Set, Kind::Pod, Kind::Revision, Kind::Claim, Kind::Budget, Kind::Job];
 
 impl Kind {
     /// Group, version, kind and plural, as the API names them.
@@ -32,6 +36,7 @@ impl Kind {
             Self::Revision => ("apps", "v1", "ControllerRevision", "controllerrevisions"),
             Self::Claim => ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
             Self::Budget => ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+            Self::Job => ("batch", "v1", "Job", "jobs"),
         };
         let kind = kube::core::GroupVersionKind::gvk(group, version, kind);
         kube::api::ApiResource::from_gvk_with_plural(&kind, plural)
@@ -112,6 +117,12 @@ impl Objects {
             .find(|name| self.symbols.get(*name).is_some_and(|it| it == symbol))
     }
 
+    /// The first pod of a Job that has come this far.
+    pub fn job_pod(&self, stage: Stage) -> Option<String> {
+        let pods = self.of(Kind::Pod).filter(|(_, pod)| is_of_job(pod) && stage_of(pod) == Some(stage));
+        pods.map(|(name, _)| name.to_owned()).next()
+    }
+
     fn symbol(&self, revision: &str) -> String {
         match (revision, self.symbols.get(revision)) {
             ("", _) => "none".to_owned(),
@@ -126,8 +137,17 @@ impl Objects {
         for (name, object) in self.of(Kind::Set) {
             self.set_facts(name, object, &mut facts);
         }
-        for (name, pod) in self.of(Kind::Pod) {
+        for (name, pod) in self.of(Kind::Pod).filter(|(_, pod)| !is_of_job(pod)) {
             facts.insert(format!("pod {name}"), self.pod_facts(pod));
+        }
+        let mut of_jobs: Vec<String> =
+            self.of(Kind::Pod).filter(|(_, pod)| is_of_job(pod)).map(|(_, pod)| job_pod_facts(pod)).collect();
+        of_jobs.sort();
+        for (rank, pod) in of_jobs.into_iter().enumerate() {
+            facts.insert(format!("pod {rank} of a Job"), pod);
+        }
+        for (name, job) in self.of(Kind::Job) {
+            job_facts(name, job, &mut facts);
         }
         let dying = self.of(Kind::Set).any(|(_, set)| terminating(set));
         let mut revisions: Vec<(i64, String)> = self
@@ -200,6 +220,51 @@ impl Objects {
             owners(pod),
         )
     }
+}
+
+/// Whether a pod was made by a Job; one that lost its Job keeps the label.
+pub fn is_of_job(pod: &Value) -> bool {
+    pod.pointer("/metadata/labels/batch.kubernetes.io~1job-name").is_some()
+}
+
+/// How far a pod of a Job has come; none if it has ended and nobody deletes it.
+pub fn stage_of(pod: &Value) -> Option<Stage> {
+    match phase(pod) {
+        _ if terminating(pod) => Some(Stage::Leaving),
+        "Pending" => Some(Stage::Pending),
+        "Running" => Some(Stage::Running),
+        _ => None,
+    }
+}
+
+fn job_pod_facts(pod: &Value) -> String {
+    format!(
+        "phase {} ready {} terminating {} finalizers {} owned by {}",
+        phase(pod),
+        condition(pod, "Ready"),
+        terminating(pod),
+        pod.pointer("/metadata/finalizers").unwrap_or(&Value::Null),
+        owners(pod),
+    )
+}
+
+fn job_facts(name: &str, job: &Value, facts: &mut BTreeMap<String, String>) {
+    facts.insert(format!("job {name} terminating"), terminating(job).to_string());
+    facts.insert(format!("job {name} finalizers"), job["metadata"]["finalizers"].to_string());
+    let status = job.get("status").unwrap_or(&Value::Null);
+    for field in ["active", "ready", "terminating", "succeeded", "failed", "uncountedTerminatedPods"] {
+        facts.insert(format!("job {name} status {field}"), status.get(field).unwrap_or(&Value::Null).to_string());
+    }
+    for field in ["startTime", "completionTime"] {
+        facts.insert(format!("job {name} has {field}"), status.get(field).is_some().to_string());
+    }
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    let said = conditions.into_iter().flatten().map(|condition| {
+        let field = |name: &str| text(condition, name).to_owned();
+        format!("{}={} {} {}", field("/type"), field("/status"), field("/reason"), field("/message"))
+    });
+    facts.insert(format!("job {name} conditions"), said.collect::<Vec<_>>().join("; "));
+    facts.insert(format!("job {name} generation"), job["metadata"]["generation"].to_string());
 }
 
 /// True once the object's deletion was asked for.
