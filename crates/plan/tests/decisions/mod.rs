@@ -5,6 +5,7 @@ mod approvals;
 mod bugs;
 mod deadlines;
 mod detours;
+mod forecasts;
 #[cfg(feature = "seeded-bugs")]
 mod gate_bugs;
 mod gate_walks;
