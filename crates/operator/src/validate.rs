@@ -81,7 +81,7 @@ fn view(
     let evictions = evictions(set, &observed.budgets);
     let quorum = quorum(resource, observed);
     let approvals = translate::approvals(&resource.spec, &status);
-    let external = gates::external(resource, observed, set, record.is_some());
+    let external = gates::external(resource, observed, set);
     Ok(View { workload, pods, quorum, evictions, record, resumed, approvals, external })
 }
 
