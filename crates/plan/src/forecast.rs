@@ -18,6 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use self::world::World;
 use crate::{
+    approval,
     decision::{Decision, Hold, Step},
     gate,
     order::Order,
@@ -218,7 +219,8 @@ pub fn disturbs(step: &Step) -> bool {
 
 /// What would happen from here, if nothing goes wrong and nobody changes their mind.
 pub fn forecast(want: &Want, view: &View, now: Timestamp) -> Forecast {
-    let gates = rollout::plan(want, view, now).gates;
+    let record = rollout::plan(want, view, now).record.filter(|_| view.record.is_some());
+    let gates = gate::states(want, &approval::take_in(want, view), record.as_ref(), now);
     let mut world = World::new(want.clone(), view.clone(), now);
     let mut told = Told { soak: want.soak, ..Told::default() };
     let mut first = None;

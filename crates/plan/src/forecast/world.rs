@@ -34,7 +34,7 @@ pub(super) struct World {
     later: Vec<ExternalGate>,
     /// Which revision the controller made of which image, as far as that can be told.
     revisions: BTreeMap<String, Revision>,
-    /// Members that were taken down here.
+    /// Members that were taken down for an upgrade, here or before.
     taken_down: BTreeSet<MemberName>,
     /// Who was asked to lead.
     heir: Option<MemberName>,
@@ -50,8 +50,8 @@ impl World {
                 later
             }
         };
-        let revisions = revisions(&view);
-        Self { want, view, now, later, revisions, taken_down: BTreeSet::new(), heir: None }
+        let (revisions, taken_down) = (revisions(&view), taken_down(&view));
+        Self { want, view, now, later, revisions, taken_down, heir: None }
     }
 
     /// Nothing is under way.
@@ -172,10 +172,9 @@ impl World {
         true
     }
 
-    /// Whether a member is on its way back: it was taken down here, or replaced for this upgrade or for one that was given up.
+    /// Whether a member is on its way back if it is not well.
     fn returns(&self, pod: &Pod) -> bool {
-        let given_up = self.view.record.as_ref().is_some_and(|record| record.abandoned.contains(&pod.name));
-        self.taken_down.contains(&pod.name) || !self.view.is_outdated(pod) || given_up
+        self.taken_down.contains(&pod.name) || !self.view.is_outdated(pod)
     }
 
     fn ready(&mut self) -> bool {
@@ -277,6 +276,14 @@ impl World {
             }
         }
     }
+}
+
+/// Members that were replaced for the upgrade that is under way, or for one that was given up.
+fn taken_down(view: &View) -> BTreeSet<MemberName> {
+    let Some(record) = &view.record else { return BTreeSet::new() };
+    let replaced = view.updated().filter(|_| record.revision.is_some()).map(|pod| &pod.name);
+    let replacing = record.replacing.iter().map(|replacing| &replacing.pod);
+    replaced.chain(replacing).chain(&record.abandoned).cloned().collect()
 }
 
 /// What is known of images and their revisions: Kubernetes finds the old revision again when an old template is written.
