@@ -36,7 +36,7 @@ struct Demo {
 impl Demo {
     async fn start(windlass: &Path) -> Result<Self> {
         let mut process = Command::new(windlass)
-            .args(["demo", "--keep", "--no-tty", "--speed", "1000"])
+            .args(["demo", "--system", "pd", "--keep", "--no-tty", "--speed", "1000"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

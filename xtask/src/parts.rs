@@ -183,7 +183,11 @@ fn without_sim() -> Result<Outcome> {
 }
 
 fn demo() -> Result<Outcome> {
-    cargo(&["run", "--quiet", "--release", "--package", "windlass", "--", "demo", "--speed", "1000", "--no-tty"])?;
+    let shown =
+        cargo(&["run", "--quiet", "--release", "--package", "windlass", "--", "demo", "--speed", "1000", "--no-tty"])?;
+    for words in ["It can begin", "Leadership moves", "let Kubernetes replace pd-2", "delete pod openbao-2"] {
+        ensure!(shown.contains(words), "the demo does not say {words:?}");
+    }
     let output = cargo(&[
         "run",
         "--quiet",
@@ -198,22 +202,29 @@ fn demo() -> Result<Outcome> {
         "json",
     ])?;
     let summary: Value = serde_json::from_str(output.lines().last().unwrap_or_default())?;
-    let upgrade = &summary["upgrades"][0];
-    ensure!(upgrade["result"] == "Done", "the upgrade did not end: {upgrade}");
-    ensure!(upgrade["leaderRestarts"] == 0, "a leader was restarted: {upgrade}");
-    ensure!(
-        upgrade["leadershipMoves"].as_u64().is_some_and(|moves| moves <= 2),
-        "leadership moved too often: {upgrade}"
-    );
-    ensure!(
-        upgrade["minHealthy"].as_u64().is_some_and(|healthy| healthy >= 2),
-        "too few members were healthy: {upgrade}"
-    );
+    let upgrades = summary["upgrades"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let systems: Vec<&str> = upgrades.iter().filter_map(|upgrade| upgrade["system"].as_str()).collect();
+    ensure!(systems == ["Pd", "OpenBao"], "not the systems that should be shown: {systems:?}");
+    for upgrade in upgrades {
+        ensure!(upgrade["result"] == "Done", "the upgrade did not end: {upgrade}");
+        ensure!(upgrade["leaderRestarts"] == 0, "a leader was restarted: {upgrade}");
+        let moves = upgrade["leadershipMoves"].as_u64();
+        ensure!(moves.is_some_and(|moves| moves <= 2), "leadership moved too often: {upgrade}");
+        ensure!(
+            upgrade["foreseen"]["steps"].as_u64().is_some_and(|steps| steps > 0)
+                && upgrade["foreseen"]["leadershipMoves"].as_u64() == moves,
+            "the plan foresaw something else: {upgrade}"
+        );
+        ensure!(
+            upgrade["minHealthy"].as_u64().is_some_and(|healthy| healthy >= 2),
+            "too few members were healthy: {upgrade}"
+        );
+    }
     ensure!(
         summary["violations"] == 0 && summary["checked"].as_u64().is_some_and(|checked| checked > 0),
         "violations: {summary}"
     );
-    Ok(Outcome::Passed(1, "upgrade shown".into()))
+    Ok(Outcome::Passed(upgrades.len(), "upgrades planned and shown".into()))
 }
 
 /// A command on a real cluster. Where the machine lacks what it needs, it says so on its last line.

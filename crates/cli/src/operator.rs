@@ -10,10 +10,6 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::{Args, ValueEnum};
-use kube::{
-    Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -25,18 +21,16 @@ use windlass_operator::{
     serve,
 };
 
+use crate::access::Access;
+
 /// How the operator runs.
 #[derive(Args)]
 pub struct Arguments {
     /// Look at this namespace only; all namespaces without it
     #[arg(short, long, env = "WINDLASS_NAMESPACE")]
     namespace: Option<String>,
-    /// The kubeconfig to use outside a cluster
-    #[arg(long)]
-    kubeconfig: Option<std::path::PathBuf>,
-    /// The kubeconfig's context
-    #[arg(long)]
-    context: Option<String>,
+    #[command(flatten)]
+    access: Access,
     /// The namespace of the Lease; the operator's own without it
     #[arg(long)]
     lease_namespace: Option<String>,
@@ -82,7 +76,7 @@ pub fn run(arguments: Arguments) -> Result<()> {
 }
 
 async fn operate(arguments: Arguments) -> Result<()> {
-    let config = config(&arguments).await.context("no way to reach a cluster: set KUBECONFIG, or run in a pod")?;
+    let config = arguments.access.config().await?;
     let own_namespace = config.default_namespace.clone();
     let lease = Duration::from_secs(arguments.lease_seconds);
     let settings = Settings {
@@ -110,17 +104,6 @@ async fn operate(arguments: Arguments) -> Result<()> {
     tokio::select! {
         () = &mut running => Ok(()),
         served = &mut serving => served.context("the HTTP server ended"),
-    }
-}
-
-async fn config(arguments: &Arguments) -> Result<Config> {
-    if arguments.kubeconfig.is_none() && arguments.context.is_none() {
-        return Ok(Config::infer().await?);
-    }
-    let options = KubeConfigOptions { context: arguments.context.clone(), ..KubeConfigOptions::default() };
-    match &arguments.kubeconfig {
-        Some(path) => Ok(Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await?),
-        None => Ok(Config::from_kubeconfig(&options).await?),
     }
 }
 

@@ -1,12 +1,13 @@
-//! The Kubernetes client that Windlass writes with.
+//! The Kubernetes clients: the one that Windlass writes with, and one that can't write.
 //!
 //! kube retries every verb by default, for minutes: a write sent while leading would land long after leadership was lost. Here
 //! nothing is retried, and every write tells the API server how long it may work on it.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use http::{Method, Request, Uri};
 use kube::{Client, Config, client::Body, client::ClientBuilder};
+use tower::filter::FilterLayer;
 
 /// A client that retries nothing and bounds every write.
 pub fn connect(mut config: Config, longest_write: Duration) -> kube::Result<Client> {
@@ -17,10 +18,28 @@ pub fn connect(mut config: Config, longest_write: Duration) -> kube::Result<Clie
     Ok(ClientBuilder::try_from(config)?.with_layer(&tower::util::MapRequestLayer::new(bound)).build())
 }
 
+/// A client for looking only: whatever would write is refused before it is sent.
+pub fn read_only(mut config: Config) -> kube::Result<Client> {
+    config.default_retry = false;
+    Ok(ClientBuilder::try_from(config)?.with_layer(&FilterLayer::new(only_reads)).build())
+}
+
+/// The request, if it reads.
+fn only_reads(request: Request<Body>) -> Result<Request<Body>, io::Error> {
+    if writes(&request) {
+        let what = format!("{} {}", request.method(), request.uri().path());
+        return Err(io::Error::other(format!("{what} would write, and only reading is allowed here")));
+    }
+    Ok(request)
+}
+
+fn writes(request: &Request<Body>) -> bool {
+    !matches!(*request.method(), Method::GET | Method::HEAD)
+}
+
 /// The same request, with `timeout=` if it writes: what the server has not done by then it gives up.
 pub fn with_time_out(request: Request<Body>, longest: Duration) -> Request<Body> {
-    let writes = !matches!(*request.method(), Method::GET | Method::HEAD);
-    if !writes {
+    if !writes(&request) {
         return request;
     }
     let (mut parts, body) = request.into_parts();
@@ -44,7 +63,7 @@ mod tests {
     use http::Request;
     use kube::client::Body;
 
-    use super::with_time_out;
+    use super::{only_reads, with_time_out};
 
     fn uri(method: &str, uri: &str) -> String {
         let request = Request::builder().method(method).uri(uri).body(Body::empty()).unwrap();
@@ -57,5 +76,15 @@ mod tests {
         assert_eq!(uri("POST", "/api/v1/pods?fieldManager=w"), "/api/v1/pods?fieldManager=w&timeout=10s");
         assert_eq!(uri("DELETE", "https://host:6443/api/v1/pods/a"), "https://host:6443/api/v1/pods/a?timeout=10s");
         assert_eq!(uri("GET", "/api/v1/pods?watch=1"), "/api/v1/pods?watch=1");
+    }
+
+    #[test]
+    fn a_client_for_looking_sends_no_write() {
+        let sent = |method: &str| {
+            let request = Request::builder().method(method).uri("/api/v1/pods/a").body(Body::empty()).unwrap();
+            only_reads(request).is_ok()
+        };
+        assert!(sent("GET") && sent("HEAD"));
+        assert_eq!(["POST", "PUT", "PATCH", "DELETE"].map(sent), [false; 4]);
     }
 }

@@ -1,6 +1,8 @@
 //! Gates whose facts are in Kubernetes: evaluated here, judged with all the others in `plan`. Pure.
 
-use k8s_openapi::api::apps::v1::StatefulSet;
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
 use kube::ResourceExt;
 use windlass_api::QuorumCluster;
 use windlass_plan::{
@@ -13,17 +15,12 @@ use crate::observe::Observed;
 /// Whoever is at work on the members writes here what they do; on the StatefulSet or on the QuorumCluster.
 pub const LOCKED_BY: &str = "windlass.dev/locked-by";
 
-/// What these gates say. Nodes are not looked at before an upgrade is under way.
-pub fn external(
-    resource: &QuorumCluster,
-    observed: &Observed,
-    set: &StatefulSet,
-    under_way: bool,
-) -> Vec<ExternalGate> {
+/// What these gates say; nothing is said of nodes where nobody looked at them.
+pub fn external(resource: &QuorumCluster, observed: &Observed, set: &StatefulSet) -> Vec<ExternalGate> {
     let gate = |name: &str, outcome: Outcome| ExternalGate { name: name.to_owned(), outcome };
     let mut gates = vec![gate(CONCURRENT_OPERATION, unlocked(resource, set))];
-    if under_way {
-        gates.push(gate(NODE_DRAIN, nodes_stay(observed)));
+    if let Some(nodes) = &observed.nodes {
+        gates.push(gate(NODE_DRAIN, nodes_stay(&observed.pods, nodes)));
     }
     gates
 }
@@ -39,14 +36,14 @@ fn unlocked(resource: &QuorumCluster, set: &StatefulSet) -> Outcome {
 }
 
 /// No node under a member is cordoned. Whoever cordons one is about to empty it, and a member that moves is one that is down.
-fn nodes_stay(observed: &Observed) -> Outcome {
+fn nodes_stay(pods: &[Pod], nodes: &BTreeMap<String, Fact<bool>>) -> Outcome {
     let mut unknown = None;
-    for pod in &observed.pods {
+    for pod in pods {
         let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()).filter(|node| !node.is_empty())
         else {
             continue;
         };
-        match observed.nodes.get(node) {
+        match nodes.get(node) {
             Some(Fact::Known(false)) => {}
             Some(Fact::Known(true)) => {
                 let message = format!("node {node} under {} is cordoned", pod.name_any());

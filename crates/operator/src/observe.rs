@@ -44,8 +44,8 @@ pub struct Observed {
     pub set: Option<StatefulSet>,
     /// Its pods, by ownership.
     pub pods: Vec<Pod>,
-    /// Whether the nodes under the pods are cordoned, while an upgrade is under way.
-    pub nodes: BTreeMap<String, Fact<bool>>,
+    /// Whether the nodes under the pods are cordoned; none where nobody looked.
+    pub nodes: Option<BTreeMap<String, Fact<bool>>>,
     /// The PodDisruptionBudgets of the namespace.
     pub budgets: Vec<PodDisruptionBudget>,
     /// The other QuorumClusters of the namespace.
@@ -73,22 +73,35 @@ pub async fn resource(context: &Context, key: &Key) -> Result<Option<QuorumClust
     get(context, &what, &api, &key.name).await
 }
 
-/// Everything else.
+/// Everything else. Nodes are looked at while an upgrade is under way.
 pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Observed, Error> {
+    look(context, resource, false).await
+}
+
+/// The same before anything has begun, and for a resource that may not exist: with the nodes, which would be looked at then.
+pub async fn observe_ahead(context: &Context, resource: &QuorumCluster) -> Result<Observed, Error> {
+    look(context, resource, true).await
+}
+
+async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Result<Observed, Error> {
     let since = Instant::now();
     let namespace = resource.namespace().unwrap_or_default();
     let sets: Api<StatefulSet> = Api::namespaced(context.client.clone(), &namespace);
     let name = &resource.spec.workload.stateful_set;
 
     let siblings: Api<QuorumCluster> = Api::namespaced(context.client.clone(), &namespace);
-    let siblings = list(context, &format!("quorumclusters in {namespace}"), &siblings, "").await?;
+    let siblings = match list(context, &format!("quorumclusters in {namespace}"), &siblings, "").await {
+        // Where the kind is not installed yet there is none of it.
+        Err(error) if ahead && error.is_not_found() => vec![],
+        siblings => siblings?,
+    };
     let Some(set) = get(context, &format!("statefulsets/{namespace}/{name}"), &sets, name).await? else {
         let seen = Seen::unknown("there is no StatefulSet");
         return Ok(Observed {
             since,
             set: None,
             pods: vec![],
-            nodes: BTreeMap::new(),
+            nodes: None,
             budgets: vec![],
             siblings,
             seen,
@@ -113,7 +126,7 @@ pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Obse
     let mut pods: Vec<Pod> = pods.into_iter().filter(owned).collect();
     pods.sort_by_key(ResourceExt::name_any);
     let upgrading = resource.status.as_ref().is_some_and(|status| status.upgrade.is_some());
-    let nodes = if upgrading { nodes(context, &pods).await? } else { BTreeMap::new() };
+    let nodes = if ahead || upgrading { Some(nodes(context, &pods).await?) } else { None };
 
     let places = places(&set, &namespace, &pods);
     let peers = peers(resource, &places);

@@ -80,7 +80,7 @@ pub fn planned(
     status.given_up = plan.given_up.as_ref().map(translate::written_given_up);
     status.approval = translate::written_approvals(&plan.approvals);
     status.gates = plan.gates.iter().map(translate::gate).collect();
-    status.members = members(view, plan, resource.spec.upgrade.max_lag_entries);
+    status.members = members(view, plan.record.is_some(), resource.spec.upgrade.max_lag_entries);
     conclude(&mut status, resource, &plan.decision, plan.record.as_ref(), now);
     status
 }
@@ -103,8 +103,8 @@ fn common_version(view: &View) -> Option<String> {
     versions.all(|version| version == Some(first)).then(|| first.to_string())
 }
 
-fn members(view: &View, plan: &Plan, max_lag: i64) -> Vec<MemberStatus> {
-    let upgrading = plan.record.is_some();
+/// The members as seen, in the order of their ordinals.
+pub fn members(view: &View, upgrading: bool, max_lag: i64) -> Vec<MemberStatus> {
     let max_lag = u64::try_from(max_lag).unwrap_or(0);
     let describe = |pod: &windlass_plan::Pod| {
         let member = view.quorum.member(&pod.name);

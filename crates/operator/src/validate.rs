@@ -92,7 +92,7 @@ fn view(
     let evictions = evictions(set, &observed.budgets);
     let quorum = quorum(resource, observed);
     let approvals = translate::approvals(&resource.spec, &status);
-    let external = gates::external(resource, observed, set, record.is_some());
+    let external = gates::external(resource, observed, set);
     let requests = translate::requests(&resource.spec, &status);
     let given_up = status.given_up.as_ref().map(translate::given_up).transpose()?;
     // One that can't be read is as good as none: its number is lost, and the next Job meets a name that is taken.

@@ -129,13 +129,23 @@ pub fn policy_objection(want: &Want, view: &View, victim: &Pod, now: Timestamp) 
 pub(crate) fn may_begin(want: &Want, view: &View, order: Order, now: Timestamp) -> Verdict {
     let Some(victim) = view.pods.last() else { return Ok(()) };
     let ask = Ask { want, view, record: None, version: &want.target.version, victim, now };
-    let gates = match order {
+    first_objection(policies_to_begin(want, order), &ask)
+}
+
+fn policies_to_begin(want: &Want, order: Order) -> &'static [Gate] {
+    match order {
         Order::ReverseOrdinal if want.snapshot.is_none() => BEFORE_UPGRADE,
         // A snapshot is of the moment when members begin to be replaced. And where whoever is lost comes back from the new template,
         // writing that is the first step for all of them.
         Order::ReverseOrdinal | Order::LeaderLast => POLICIES,
-    };
-    first_objection(gates, &ask)
+    }
+}
+
+/// What is asked before an upgrade begins, by the names of the gates that ask the same.
+pub(crate) fn to_begin(want: &Want, order: Order) -> impl Iterator<Item = &'static str> {
+    let firm = ["VersionPath", "PodsPresent", "MembersKnown", "LeaderKnown", "SpareMember"];
+    let policies = policies_to_begin(want, order).iter().map(|gate| gate.name).filter(|name| *name != "*");
+    firm.into_iter().chain(policies)
 }
 
 /// Where every gate stands before the next step that disturbs a member; empty where there is no such step to take.

@@ -25,6 +25,7 @@
 //!                  ├─ poison    a template that nobody can live on
 //!                  ├─ handover  who leads while it is down
 //!                  └─ stage     how long each stage may take
+//!   forecast ─▶ rollout::plan, again and again, on a copy of the view: what would happen from here
 //! ```
 #![deny(missing_docs, clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
@@ -34,6 +35,7 @@ pub mod decision;
 pub mod fact;
 pub mod fence;
 pub mod follow;
+pub mod forecast;
 pub mod gate;
 pub mod handover;
 pub mod mend;
@@ -60,6 +62,7 @@ pub mod workload;
 
 pub use decision::{Decision, Hold, Plan, Step};
 pub use fact::Fact;
+pub use forecast::Forecast;
 pub use order::Order;
 pub use path::Path;
 pub use quorum::{Member, MemberName, Quorum};

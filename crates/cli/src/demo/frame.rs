@@ -25,12 +25,12 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The moment: what the operator says of the resource, and how the members truly are.
-    pub fn of(subject: &Value, truths: &[QuorumTruth], elapsed: Duration, speed: f64) -> Self {
+    /// The moment: what the operator says of the resource, and how its members truly are.
+    pub fn of(subject: &Value, truth: Option<&QuorumTruth>, elapsed: Duration, speed: f64) -> Self {
         let text = |path: &str| subject.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
         let from = text("/status/currentVersion");
         let to = text("/spec/version");
-        let members: Vec<&MemberTruth> = truths.iter().flat_map(|truth| &truth.members).collect();
+        let members: Vec<&MemberTruth> = truth.iter().flat_map(|truth| &truth.members).collect();
         let done = members.iter().filter(|member| bare(&member.version) == to && member.healthy).count();
         let way = match subject.pointer("/status/upgrade") {
             Some(upgrade) => format!(
@@ -41,9 +41,10 @@ impl Frame {
             None => from.clone(),
         };
         let title = format!(
-            "{BOLD}{}/{}{BOLD:#}  PD {way}  {} {done}/{}   {DIM}{} of cluster time, {speed}x{DIM:#}",
+            "{BOLD}{}/{}{BOLD:#}  {} {way}  {} {done}/{}   {DIM}{} of cluster time, {speed}x{DIM:#}",
             text("/metadata/namespace"),
             text("/metadata/name"),
+            text("/spec/system/type"),
             bar(done, members.len()),
             members.len(),
             time(elapsed),
@@ -70,9 +71,9 @@ impl Frame {
     /// The picture as lines.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![String::new(), self.title.clone(), String::new()];
-        lines.push(format!("  {DIM}{:<10} {:<12} {:<10} {}{DIM:#}", "MEMBER", "ROLE", "VERSION", "HEALTH"));
+        lines.push(format!("  {DIM}{:<12} {:<12} {:<10} {}{DIM:#}", "MEMBER", "ROLE", "VERSION", "HEALTH"));
         for ([pod, role, version, health], (new, well)) in self.members.iter().zip(&self.styles) {
-            lines.push(format!("  {pod:<10} {role:<12} {new}{version:<10}{new:#} {well}{health}{well:#}"));
+            lines.push(format!("  {pod:<12} {role:<12} {new}{version:<10}{new:#} {well}{health}{well:#}"));
         }
         lines.push(String::new());
         for (name, value) in &self.status {
@@ -113,18 +114,23 @@ pub fn time(elapsed: Duration) -> String {
     format!("{:02}:{:02}.{}", elapsed.as_secs() / 60, elapsed.as_secs() % 60, elapsed.subsec_millis() / 100)
 }
 
-/// What happened, in a line; none for what nobody wants to read. The cluster began at `epoch`.
-pub fn line(entry: &Entry, epoch: Timestamp) -> Option<String> {
+/// What happened in a namespace, in a line; none for what nobody wants to read. The cluster began at `epoch`.
+pub fn line(entry: &Entry, namespace: &str, epoch: Timestamp) -> Option<String> {
     let at = time(entry.at.duration_since(epoch).unsigned_abs());
     match &entry.event {
-        Event::Quorum(truth) => Some(format!("{at}     {}", members(truth))),
-        Event::Write(change) if change.resource == "events" && is_ours(&change.user) && change.verb == Verb::Create => {
+        Event::Quorum(truth) if truth.namespace == namespace => Some(format!("{at}     {}", members(truth))),
+        Event::Write(change)
+            if change.resource == "events"
+                && change.namespace == namespace
+                && is_ours(&change.user)
+                && change.verb == Verb::Create =>
+        {
             let event = change.after.as_deref()?;
             let field = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
             let note = event.get("note").or_else(|| event.get("message")).and_then(Value::as_str).unwrap_or_default();
             Some(format!("{at}  {BOLD}{}{BOLD:#}: {note}", field("reason")))
         }
-        Event::Write(_) | Event::Verb { .. } | Event::Note(_) => None,
+        Event::Quorum(_) | Event::Write(_) | Event::Verb { .. } | Event::Note(_) => None,
     }
 }
 

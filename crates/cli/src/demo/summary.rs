@@ -1,121 +1,126 @@
 //! What the demo came to, by the judgement of the checker.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
 use serde::Serialize;
 use serde_json::Value;
-use windlass_rehearsal::pd;
+use windlass_rehearsal::setting::Setting;
 use windlass_sim::{
     harness::{Cluster, is_ours},
     invariants::{self, Verdict},
+    journal::{Entry, Event},
 };
 
 /// For machines; the fields in the order that reads best.
 #[derive(Serialize)]
-struct Report<'a> {
-    upgrades: [Upgrade<'a>; 1],
+pub struct Summary {
+    upgrades: Vec<Upgrade>,
     violations: usize,
     checked: usize,
+    #[serde(skip)]
+    words: Vec<String>,
 }
 
+/// One upgrade, as it was foreseen and as it was.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Upgrade<'a> {
+pub struct Upgrade {
     name: String,
     system: &'static str,
     result: &'static str,
     from: &'static str,
     to: &'static str,
     members: usize,
+    foreseen: Foreseen,
     leadership_moves: usize,
     leader_restarts: usize,
     min_healthy: Option<usize>,
-    restarts: &'a [String],
+    restarts: Vec<String>,
     cluster_seconds: u64,
     api_writes: usize,
 }
 
-/// The end.
-pub struct Summary {
-    verdict: Verdict,
-    result: &'static str,
-    from: &'static str,
-    to: &'static str,
-    members: usize,
-    seconds: u64,
+/// What the plan said.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Foreseen {
+    /// How many steps.
+    pub steps: usize,
+    /// How many of them move leadership.
+    pub leadership_moves: usize,
+}
+
+impl Upgrade {
+    /// Judges what happened to one system.
+    pub fn of(cluster: &Cluster, setting: &Setting, foreseen: Foreseen, took: Duration) -> Self {
+        let (from, to) = setting.reference;
+        let about = |entry: &&Entry| match &entry.event {
+            Event::Write(change) => change.namespace == setting.namespace,
+            Event::Quorum(truth) => truth.namespace == setting.namespace,
+            Event::Verb { .. } | Event::Note(_) => true,
+        };
+        let journal: Vec<Entry> = cluster.journal.entries().iter().filter(about).cloned().collect();
+        let Verdict { leader_moves, leader_restarts, min_healthy, restarts, writes, .. } =
+            invariants::judge(&journal, is_ours);
+        let subject = setting.subject();
+        let object = cluster.api.get_value(&subject.resource, &subject.namespace, &subject.name);
+        let running = object.is_some_and(|object| object.pointer("/status/phase") == Some(&Value::from("Running")));
+        let truths = cluster.world.truths();
+        let mut members =
+            truths.iter().filter(|truth| truth.namespace == setting.namespace).flat_map(|truth| &truth.members);
+        let count = members.clone().count();
+        let done = running && members.all(|member| member.version.trim_start_matches('v') == to);
+        Self {
+            name: format!("{}/{}", setting.namespace, setting.name),
+            system: setting.system,
+            result: if done { "Done" } else { "NotDone" },
+            from,
+            to,
+            members: count,
+            foreseen,
+            leadership_moves: leader_moves,
+            leader_restarts,
+            min_healthy,
+            restarts,
+            cluster_seconds: took.as_secs(),
+            api_writes: writes,
+        }
+    }
 }
 
 impl Summary {
     /// Judges everything that happened in the cluster.
-    pub fn of(cluster: &Cluster, from: &'static str, to: &'static str) -> Self {
+    pub fn of(cluster: &Cluster, upgrades: Vec<Upgrade>) -> Self {
         let verdict = invariants::judge(&cluster.journal.entries(), is_ours);
-        let subject = pd::subject();
-        let object = cluster.api.get_value(&subject.resource, &subject.namespace, &subject.name);
-        let done = object.as_deref().is_some_and(|object| {
-            let truth = cluster.world.truths();
-            let all_new = truth
-                .iter()
-                .flat_map(|truth| &truth.members)
-                .all(|member| member.version.trim_start_matches('v') == to);
-            object.pointer("/status/phase") == Some(&Value::from("Running")) && all_new
-        });
-        Self {
-            result: if done { "Done" } else { "NotDone" },
-            members: cluster.world.truths().iter().map(|truth| truth.members.len()).sum(),
-            seconds: cluster.clock.elapsed().as_secs(),
-            verdict,
-            from,
-            to,
-        }
+        Self { upgrades, violations: verdict.violations.len(), checked: verdict.checked, words: verdict.violations }
     }
 
-    /// The upgrade was done and nothing was violated.
+    /// The upgrades were done and nothing was violated.
     pub fn is_good(&self) -> bool {
-        self.result == "Done" && self.verdict.violations.is_empty()
-    }
-
-    /// One object on one line.
-    pub fn json(&self) -> serde_json::Result<String> {
-        let verdict = &self.verdict;
-        let upgrade = Upgrade {
-            name: format!("{}/{}", pd::NAMESPACE, pd::NAME),
-            system: "Pd",
-            result: self.result,
-            from: self.from,
-            to: self.to,
-            members: self.members,
-            leadership_moves: verdict.leader_moves,
-            leader_restarts: verdict.leader_restarts,
-            min_healthy: verdict.min_healthy,
-            restarts: &verdict.restarts,
-            cluster_seconds: self.seconds,
-            api_writes: verdict.writes,
-        };
-        serde_json::to_string(&Report {
-            upgrades: [upgrade],
-            violations: verdict.violations.len(),
-            checked: verdict.checked,
-        })
+        self.violations == 0 && self.upgrades.iter().all(|upgrade| upgrade.result == "Done")
     }
 
     /// For people.
     pub fn text(&self) -> String {
-        let verdict = &self.verdict;
         let mut text = String::new();
         let mut row = |name: &str, value: String| {
             // Writing to a string does not fail.
             let _never = writeln!(text, "  {name:<28}{value}");
         };
-        row("upgrade", format!("PD {} to {}: {}", self.from, self.to, self.result));
-        row("cluster time", format!("{} s", self.seconds));
-        row("leadership moves", verdict.leader_moves.to_string());
-        row("leader restarts", verdict.leader_restarts.to_string());
-        let healthy =
-            verdict.min_healthy.map_or_else(|| "-".to_owned(), |count| format!("{count} of {}", self.members));
-        row("fewest healthy members", healthy);
-        row("writes to the API", verdict.writes.to_string());
-        row("violations", format!("{} in {} states that the checker saw", verdict.violations.len(), verdict.checked));
-        for violation in &verdict.violations {
+        for upgrade in &self.upgrades {
+            row("upgrade", format!("{} {} to {}: {}", upgrade.system, upgrade.from, upgrade.to, upgrade.result));
+            row("cluster time", format!("{} s", upgrade.cluster_seconds));
+            row(
+                "leadership moves",
+                format!("{}, foreseen {}", upgrade.leadership_moves, upgrade.foreseen.leadership_moves),
+            );
+            row("leader restarts", upgrade.leader_restarts.to_string());
+            let fewest = upgrade.min_healthy.map(|count| format!("{count} of {}", upgrade.members));
+            row("fewest healthy members", fewest.unwrap_or_else(|| "-".to_owned()));
+            row("writes to the API", format!("{}\n", upgrade.api_writes));
+        }
+        row("violations", format!("{} in {} states that the checker saw", self.violations, self.checked));
+        for violation in &self.words {
             row("", violation.clone());
         }
         format!("\n{text}")

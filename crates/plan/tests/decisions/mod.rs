@@ -6,6 +6,7 @@ mod bugs;
 mod deadlines;
 mod detours;
 mod follow;
+mod forecasts;
 #[cfg(feature = "seeded-bugs")]
 mod gate_bugs;
 mod gate_walks;

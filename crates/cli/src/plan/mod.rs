@@ -1,0 +1,99 @@
+//! `windlass plan`: what an upgrade would do, and what blocks it now. Reads only.
+
+mod report;
+#[cfg(all(test, feature = "sim"))]
+mod tests;
+mod text;
+mod wish;
+
+use std::{io::Write, path::PathBuf, process::ExitCode, sync::Arc};
+
+use anyhow::{Result, anyhow};
+use clap::{Args, ValueEnum};
+use windlass_api::QuorumCluster;
+use windlass_operator::{
+    Context, Settings, SystemClock, client,
+    dial::{OverNetwork, SERVICE_ACCOUNT},
+    error::{Class, Error},
+    observe,
+    validate::{Validated, validate},
+};
+use windlass_plan::forecast::forecast;
+
+pub use self::report::Report;
+use crate::access::Access;
+
+/// What is planned, and how it is shown.
+#[derive(Args)]
+pub struct Arguments {
+    /// The QuorumCluster in the cluster
+    #[arg(required_unless_present = "filename", conflicts_with = "filename")]
+    name: Option<String>,
+    /// A manifest with one QuorumCluster, existing or not; - for standard input
+    #[arg(short, long, value_name = "FILE")]
+    filename: Option<PathBuf>,
+    /// The QuorumCluster's namespace; without it the manifest's, then the kubeconfig's
+    #[arg(short, long)]
+    namespace: Option<String>,
+    #[command(flatten)]
+    access: Access,
+    /// A ServiceAccount token to log in to OpenBao and Vault with, where the resource says so; the operator's own in its pod
+    #[arg(long, value_name = "FILE", default_value = SERVICE_ACCOUNT)]
+    service_account_token: PathBuf,
+    /// Print it for machines; docs/plan.md describes the fields
+    #[arg(short, long, value_enum)]
+    output: Option<Output>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Output {
+    Json,
+}
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let report = runtime.block_on(read(arguments))?;
+    let mut out = anstream::stdout().lock();
+    match arguments.output {
+        Some(Output::Json) => writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?,
+        None => write!(out, "{}", report.text())?,
+    }
+    Ok(report.exit_code())
+}
+
+async fn read(arguments: &Arguments) -> Result<Report> {
+    let manifest = arguments.filename.as_deref().map(wish::manifest).transpose()?;
+    let config = arguments.access.config().await?;
+    let namespace = wish::namespace(arguments.namespace.as_deref(), manifest.as_ref(), &config.default_namespace)?;
+    let host = config.cluster_url.host().unwrap_or_default().to_owned();
+    let client = client::read_only(config)?;
+    let dial = OverNetwork { service_account: arguments.service_account_token.clone() };
+    let context = Context::new(client, Arc::new(dial), Arc::new(SystemClock), Settings::default());
+    let wish = wish::Wish { name: arguments.name.clone().unwrap_or_default(), namespace, manifest };
+    let resource = wish.resource(&context).await.map_err(|error| explain(&error, &host))?;
+    outlook(&context, &resource?).await.map_err(|error| explain(&error, &host))
+}
+
+/// What the operator would see and do from here.
+pub async fn outlook(context: &Context, resource: &QuorumCluster) -> Result<Report, Error> {
+    let observed = observe::observe_ahead(context, resource).await?;
+    Ok(match validate(resource, &observed) {
+        Ok(Validated { want, view, .. }) => {
+            let forecast = forecast(&want, &view, context.clock.now());
+            Report::of(resource, &want, &view, &forecast)
+        }
+        Err(hold) => Report::held(resource, &hold),
+    })
+}
+
+/// The error, with what a person can do about it.
+fn explain(error: &Error, host: &str) -> anyhow::Error {
+    let advice = match error.class() {
+        Class::Transient => format!("the cluster at {host} does not answer: check the kubeconfig and its context"),
+        Class::Refused => format!(
+            "the cluster at {host} refuses to be read: quorumclusters, statefulsets, pods, poddisruptionbudgets, nodes and the secrets that the QuorumCluster names are read"
+        ),
+        Class::Stale | Class::Lost => format!("the cluster at {host} changed meanwhile: try again"),
+    };
+    anyhow!(error.story()).context(advice)
+}

@@ -1,0 +1,370 @@
+//! What an upgrade would do from here: the planner's own answers, played forward on a copy of what was seen.
+//!
+//! ```text
+//!   want, view, now ─▶ rollout::plan ─▶ Act         noted, and done to the copy
+//!                        ▲              Wait        what is on its way arrives; what people or the calendar hold is noted and let pass
+//!                        └──────────────┘           neither: that is where it ends
+//!                                       Halt, Done  that is where it ends
+//! ```
+//! There is no second opinion: whatever is foreseen, [`rollout::plan`] said. Only what the copy does is made up, and it is the best that
+//! can happen: pods come back ready, their members healthy and caught up, and leadership goes where it was asked to go. What is wrong
+//! or not known now and is none of our doing stays as it is.
+
+mod world;
+
+use std::{borrow::Cow, fmt, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+
+use self::world::World;
+use crate::{
+    approval,
+    decision::{Decision, Hold, Step},
+    gate,
+    order::Order,
+    outcome::GateState,
+    quorum::{MemberName, can_spare_one},
+    reason::Reason,
+    record::Record,
+    rollout,
+    version::Version,
+    want::{Target, Want},
+    workload::{Strategy, View},
+};
+
+/// More answers than any way of a quorum needs. A way that never ends is a bug, and must not hang whoever asks.
+const ROUNDS: usize = 2_000;
+
+/// What would happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forecast {
+    /// What the planner answers now.
+    pub decision: Decision,
+    /// Where every gate stands now, also those that are asked only once an upgrade is under way; empty where nobody would be disturbed.
+    pub gates: Vec<GateState>,
+    /// From where to where; none where nothing is begun.
+    pub way: Option<Way>,
+    /// The steps in their order.
+    pub steps: Vec<Foreseen>,
+    /// How it ends.
+    pub end: End,
+    /// What a person should know before it begins.
+    pub notes: Vec<Note>,
+}
+
+/// From where to where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// What runs.
+    pub from: Target,
+    /// What shall run.
+    pub to: Target,
+    /// Who goes first.
+    pub order: Order,
+    /// It goes back to where an unfinished upgrade came from.
+    pub reverting: bool,
+}
+
+/// One step, and what comes before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Foreseen {
+    /// The step.
+    pub step: Step,
+    /// The gates that must let it through; none where it neither begins anything nor disturbs anybody.
+    pub gates: Vec<Cow<'static, str>>,
+    /// What is waited for before, and comes by itself if all goes well.
+    pub after: Vec<Hold>,
+    /// What it would wait for beyond that: people, or the calendar.
+    pub waits: Vec<Hold>,
+}
+
+/// How a forecast ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// What is wanted is there.
+    Done,
+    /// Something holds, and nothing that would lift it is on its way.
+    Held(Hold),
+    /// It goes on for longer than is looked ahead.
+    OutOfSight,
+}
+
+/// A move of leadership.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Which step it is, counted from 1.
+    pub step: usize,
+    /// Who leads before.
+    pub from: MemberName,
+    /// Who is meant to lead afterwards.
+    pub to: MemberName,
+}
+
+/// What a person should know before it begins.
+#[derive(Clone, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+pub enum Note {
+    /// Replacing a member takes the quorum down (H14).
+    NoSpareMember {
+        /// How many there are.
+        members: usize,
+    },
+    /// The StatefulSet's update strategy becomes another one (H7).
+    StrategySwitched {
+        /// What it is.
+        from: Strategy,
+        /// What it becomes.
+        to: Strategy,
+    },
+    /// The partition stays at `replicas` in the end (H11).
+    Parked {
+        /// `replicas`.
+        partition: u32,
+    },
+    /// The data goes to an older version (H15).
+    Downgrade {
+        /// What runs.
+        from: Version,
+        /// What is wanted.
+        to: Version,
+    },
+    /// The system can't be told who leads next (H16).
+    LeaderNotChosen,
+    /// How long members take is not foreseen, and the windows end.
+    WindowsEnd,
+}
+
+impl Note {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = |strategy: &Strategy| match strategy {
+            Strategy::RollingUpdate { .. } => "RollingUpdate",
+            Strategy::OnDelete => "OnDelete",
+        };
+        match self {
+            Self::NoSpareMember { members } => {
+                let s = if *members == 1 { "" } else { "s" };
+                write!(f, "with {members} member{s} none can be spared: replacing one takes the quorum down")
+            }
+            Self::StrategySwitched { from, to } => write!(
+                f,
+                "the StatefulSet's update strategy will be switched from {} to {}; deleting the QuorumCluster switches it back",
+                kind(from),
+                kind(to)
+            ),
+            Self::Parked { partition } => write!(
+                f,
+                "the StatefulSet's partition stays at {partition} afterwards, so that a stray change of its template rolls nothing"
+            ),
+            Self::Downgrade { from, to } => {
+                write!(f, "{to} is older than {from}: whether the data survives that is for you to know")
+            }
+            Self::LeaderNotChosen => f.write_str(
+                "this system can't be told who leads next: leadership may go to another member than shown, and move once more because of it",
+            ),
+            Self::WindowsEnd => {
+                f.write_str("how long members take is not foreseen: a window may close before all of them are done")
+            }
+        }
+    }
+}
+
+impl Forecast {
+    /// Where leadership moves, and when.
+    pub fn moves(&self) -> impl Iterator<Item = Move> {
+        self.steps.iter().zip(1..).filter_map(|(foreseen, step)| {
+            let Step::HandOver { from, to } = &foreseen.step else { return None };
+            Some(Move { step, from: from.clone(), to: to.clone() })
+        })
+    }
+
+    /// What keeps members from being replaced as things are now: what people or the calendar hold, or what does not get well by itself.
+    /// None where the first member can go, or nobody has to.
+    pub fn blocked(&self) -> Option<&Hold> {
+        for Foreseen { step, waits, .. } in &self.steps {
+            if let Some(hold) = waits.first() {
+                return Some(hold);
+            }
+            if let Step::TakeBack { because, .. } = step {
+                return Some(because);
+            }
+            if disturbs(step) {
+                return None;
+            }
+        }
+        match &self.end {
+            End::Held(hold) => Some(hold),
+            End::Done | End::OutOfSight => None,
+        }
+    }
+}
+
+/// Whether a step takes a member down or moves leadership.
+pub fn disturbs(step: &Step) -> bool {
+    match step {
+        Step::HandOver { .. } | Step::Permit { .. } | Step::DeletePod { .. } | Step::Replace { .. } => true,
+        Step::TakeSnapshot { .. }
+        | Step::WriteTemplate { .. }
+        | Step::SwitchStrategy { .. }
+        | Step::HoldEvictions
+        | Step::TakeBack { .. }
+        | Step::ReleaseEvictions
+        | Step::Park { .. } => false,
+    }
+}
+
+/// What would happen from here, if nothing goes wrong and nobody changes their mind.
+pub fn forecast(want: &Want, view: &View, now: Timestamp) -> Forecast {
+    let record = rollout::plan(want, view, now).record.filter(|_| view.record.is_some());
+    let gates = gate::states(want, &approval::take_in(want, view), record.as_ref(), now);
+    let mut world = World::new(want.clone(), view.clone(), now);
+    let mut told = Told { soak: want.soak, ..Told::default() };
+    let mut first = None;
+    let mut way = None;
+    let mut end = End::OutOfSight;
+    for _ in 0..ROUNDS {
+        let at_rest = world.is_at_rest();
+        let plan = world.plan();
+        first.get_or_insert_with(|| plan.decision.clone());
+        way = way.or_else(|| plan.record.as_ref().map(Way::of));
+        match plan.decision {
+            Decision::Act(step) => {
+                world.carry_out(&step);
+                let gates = if disturbs(&step) {
+                    plan.gates.into_iter().map(|gate| gate.name).collect()
+                } else if let Some(record) = plan.record.filter(|_| at_rest) {
+                    gate::to_begin(want, record.order).map(Cow::Borrowed).collect()
+                } else {
+                    Vec::new()
+                };
+                told.act(step, gates);
+            }
+            Decision::Wait { on, .. } if on.reason.is_idle() && world.lift(&on) => told.lifted(&on),
+            Decision::Wait { on, .. } => {
+                if !world.arrive() {
+                    end = End::Held(on);
+                    break;
+                }
+                told.arrived(on);
+            }
+            Decision::Halt { on } => {
+                end = End::Held(on);
+                break;
+            }
+            Decision::Done => {
+                end = End::Done;
+                break;
+            }
+        }
+    }
+    let notes = notes(want, view, way.as_ref(), &told.steps, &end);
+    Forecast { decision: first.unwrap_or(Decision::Done), gates, way, steps: told.steps, end, notes }
+}
+
+impl Way {
+    fn of(record: &Record) -> Self {
+        let Record { from, target, order, reverting, .. } = record;
+        Self { from: from.clone(), to: target.clone(), order: *order, reverting: *reverting }
+    }
+}
+
+/// What was foreseen so far.
+#[derive(Default)]
+struct Told {
+    steps: Vec<Foreseen>,
+    after: Vec<Hold>,
+    waits: Vec<Hold>,
+    soak: Duration,
+    /// The time has become a guess: a member was replaced, or something was waited for.
+    guessed: bool,
+}
+
+impl Told {
+    fn act(&mut self, step: Step, gates: Vec<Cow<'static, str>>) {
+        self.guessed |= disturbs(&step);
+        let (after, waits) = (std::mem::take(&mut self.after), std::mem::take(&mut self.waits));
+        self.steps.push(Foreseen { step, gates, after, waits });
+    }
+
+    /// Something was on its way, and has come.
+    fn arrived(&mut self, on: Hold) {
+        if !self.after.iter().any(|hold| hold.reason == on.reason) {
+            self.after.push(on);
+        }
+    }
+
+    /// A person or the calendar let it pass.
+    fn lifted(&mut self, on: &Hold) {
+        if !self.waits.iter().any(|hold| hold.reason == on.reason) {
+            self.waits.push(self.timeless(on));
+        }
+        self.guessed |= on.until.is_some();
+    }
+
+    /// The same hold; once the time is a guess, without one.
+    fn timeless(&self, on: &Hold) -> Hold {
+        if !self.guessed {
+            return on.clone();
+        }
+        let soak = SignedDuration::try_from(self.soak).unwrap_or(SignedDuration::MAX);
+        let message = if on.reason == Reason::Soaking {
+            format!("every replaced member must have been well for {soak:#}")
+        } else if on.reason == Reason::WindowClosed {
+            "a maintenance window must be open, and for long enough".to_owned()
+        } else {
+            on.message.clone()
+        };
+        Hold::new(on.reason, message)
+    }
+}
+
+fn notes(want: &Want, view: &View, way: Option<&Way>, steps: &[Foreseen], end: &End) -> Vec<Note> {
+    let steps = || steps.iter().map(|foreseen| &foreseen.step);
+    let mut notes = Vec::new();
+    let members = view.quorum.size();
+    let held = matches!(end, End::Held(hold) if hold.reason == Reason::NoSpareMember);
+    if held || (steps().any(disturbs) && !can_spare_one(members)) {
+        notes.push(Note::NoSpareMember { members });
+    }
+    if let Some(Way { from, to, reverting: false, .. }) = way
+        && to.version < from.version
+    {
+        notes.push(Note::Downgrade { from: from.version.clone(), to: to.version.clone() });
+    }
+    let found = view.workload.strategy;
+    let kind = std::mem::discriminant::<Strategy>;
+    let set = steps().find_map(|step| match step {
+        Step::WriteTemplate { strategy, .. } => *strategy,
+        Step::SwitchStrategy { partition } => Some(Strategy::RollingUpdate { partition: *partition }),
+        Step::TakeSnapshot { .. }
+        | Step::HoldEvictions
+        | Step::HandOver { .. }
+        | Step::Permit { .. }
+        | Step::TakeBack { .. }
+        | Step::DeletePod { .. }
+        | Step::Replace { .. }
+        | Step::ReleaseEvictions
+        | Step::Park { .. } => None,
+    });
+    if let Some(to) = set.filter(|set| kind(set) != kind(&found)) {
+        notes.push(Note::StrategySwitched { from: found, to });
+    }
+    let parked = steps().find_map(|step| if let Step::Park { partition } = step { Some(*partition) } else { None });
+    if let Some(partition) =
+        parked.filter(|to| view.record.is_none() && found != Strategy::RollingUpdate { partition: *to })
+    {
+        notes.push(Note::Parked { partition });
+    }
+    if !want.names_target && steps().any(|step| matches!(step, Step::HandOver { .. })) {
+        notes.push(Note::LeaderNotChosen);
+    }
+    if !want.windows.is_empty() && steps().any(disturbs) {
+        notes.push(Note::WindowsEnd);
+    }
+    notes
+}
