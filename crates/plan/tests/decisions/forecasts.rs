@@ -32,7 +32,8 @@ fn word(step: &Step) -> String {
         Step::Permit { pod, .. } | Step::Replace { pod, .. } | Step::DeletePod { pod, .. } => {
             format!("{} {pod}", step.name())
         }
-        Step::WriteTemplate { .. }
+        Step::TakeSnapshot { .. }
+        | Step::WriteTemplate { .. }
         | Step::SwitchStrategy { .. }
         | Step::HoldEvictions
         | Step::TakeBack { .. }
