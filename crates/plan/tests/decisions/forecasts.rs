@@ -372,12 +372,21 @@ fn nameless(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
     let nameless = |step| match step {
         Step::Replace { pod, image, .. } => Step::Replace { pod, uid: String::new(), image },
         Step::DeletePod { pod, image, .. } => Step::DeletePod { pod, uid: String::new(), image },
-        other => other,
+        other @ (Step::TakeSnapshot { .. }
+        | Step::WriteTemplate { .. }
+        | Step::SwitchStrategy { .. }
+        | Step::HoldEvictions
+        | Step::HandOver { .. }
+        | Step::Permit { .. }
+        | Step::TakeBack { .. }
+        | Step::ReleaseEvictions
+        | Step::Park { .. }) => other,
     };
     steps.into_iter().map(nameless).collect()
 }
 
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "switches that have nothing to do with each other")]
 struct Case {
     members: u32,
     leader: u32,
@@ -409,7 +418,8 @@ fn any_case() -> impl Strategy<Value = Case> {
             windowed,
             approval,
             names_target,
-            passes,
+            // How long somebody pauses is not foreseen, and half way pods come back meanwhile.
+            passes: if paused { 0 } else { passes },
             then,
             paused,
         },
