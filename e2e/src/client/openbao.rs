@@ -15,8 +15,9 @@ use super::{
     http::{Failure, Http},
 };
 
-/// Standbys answer reads themselves since 2.5, from what they have applied. How long one may be late.
-const LATE: Duration = Duration::from_secs(2);
+/// Standbys answer reads themselves since 2.5, from what they have applied. One that has just started is late until the leader finds
+/// it again, which takes seconds: it had tried in vain while the pod was gone, and tries ever less often.
+const LATE: Duration = Duration::from_secs(10);
 /// How many keys are read at once.
 const AT_ONCE: usize = 16;
 
