@@ -225,6 +225,16 @@ fn a_pod_that_is_not_ready_says_what_kubernetes_says() {
 }
 
 #[test]
+fn a_pod_that_is_not_ready_says_what_its_member_says_where_kubernetes_has_no_word() {
+    let mut scene = Scene::new();
+    pod_mut(&mut scene.view, 1).ready_since = None;
+    let member = member_mut(&mut scene.view, 1);
+    (member.healthy, member.trouble) = (Fact::Known(false), Some("it is sealed".into()));
+    let verdict = scene.ask(|ask| first_objection(BEFORE_RESTART, ask));
+    assert_eq!(verdict, Err(Hold::new(Reason::PodNotReady, "pod pd-1 is not ready: it is sealed")));
+}
+
+#[test]
 fn pods_and_members_are_counted_from_the_first_ordinal() {
     let mut scene = Scene::new();
     scene.view.workload.first_ordinal = 1;
