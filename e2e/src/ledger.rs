@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::gateway::Stored;
+use crate::client::Stored;
 
 /// A gap between two acknowledgements counts as a stall when it is longer than this. The writes come every few ten milliseconds; a
 /// machine that is busy with other things delays some of them by more than that.
@@ -91,6 +91,12 @@ impl Ledger {
         self.writes.iter().filter(|write| matches!(write.outcome, Outcome::Acknowledged { .. })).count()
     }
 
+    /// The keys of these writes.
+    pub fn acknowledged_keys(&self) -> Vec<&str> {
+        let acknowledged = self.writes.iter().filter(|write| matches!(write.outcome, Outcome::Acknowledged { .. }));
+        acknowledged.map(|write| write.key.as_str()).collect()
+    }
+
     /// How many can't have taken effect.
     pub fn failed(&self) -> usize {
         self.writes.iter().filter(|write| matches!(write.outcome, Outcome::Failed { .. })).count()
@@ -147,7 +153,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::{Ledger, Outcome, Stalls, Write};
-    use crate::gateway::Stored;
+    use crate::client::Stored;
 
     fn write(number: u64, outcome: Outcome) -> Write {
         let (key, value) = (format!("k{number}"), format!("v{number}"));

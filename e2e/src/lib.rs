@@ -5,9 +5,9 @@
 
 pub mod applications;
 pub mod audit;
+pub mod client;
 pub mod cluster;
 pub mod conformance;
-pub mod gateway;
 pub mod hold;
 pub mod image;
 pub mod kubectl;

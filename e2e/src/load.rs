@@ -1,4 +1,4 @@
-//! A load on etcd: writes and reads at a fixed rate, as a client with several endpoints sends them.
+//! A load on an application: writes and reads at a fixed rate, as a client with several endpoints sends them.
 //!
 //! A connection that can't be had is tried at the next endpoint: nothing was sent. Once a write was sent, it is not sent again: without
 //! an answer its outcome is unknown and is booked so.
@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use tokio::{
     sync::{Semaphore, watch},
     task::JoinHandle,
@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use crate::{
-    gateway::{Failure, Gateway, Stored, allowed},
+    client::{Access, Client, Failure, Stored, allowed},
     ledger::{Ledger, Outcome, Write},
 };
 
@@ -62,7 +62,7 @@ pub struct Load {
 }
 
 struct Shared {
-    gateway: Gateway,
+    client: Client,
     endpoints: Endpoints,
     prefix: String,
     began: Instant,
@@ -83,9 +83,9 @@ struct Books {
 
 impl Load {
     /// Starts to write keys that begin with `prefix`.
-    pub fn start(endpoints: Endpoints, prefix: &str, rate: Rate) -> Self {
+    pub fn start(access: &Access, endpoints: Endpoints, prefix: &str, rate: Rate) -> Self {
         let shared = Arc::new(Shared {
-            gateway: Gateway::new(CONNECT, ANSWER),
+            client: access.client(CONNECT, ANSWER),
             endpoints,
             prefix: format!("{prefix}/"),
             began: Instant::now(),
@@ -168,7 +168,7 @@ impl Shared {
     async fn write(&self, number: usize) {
         let (key, value) = (format!("{}{number:08}", self.prefix), format!("value-{number}"));
         let sent_ms = self.now_ms();
-        let result = self.carry(|endpoint| self.gateway.put(endpoint, &key, &value)).await;
+        let result = self.carry(|endpoint| self.client.put(endpoint, &key, &value)).await;
         let ended_ms = self.now_ms();
         let mut books = self.books();
         let outcome = match result {
@@ -184,7 +184,7 @@ impl Shared {
 
     async fn read(&self) {
         let Some(expected) = self.books().newest.clone() else { return };
-        let found = self.carry(|endpoint| self.gateway.get(endpoint, &expected.key)).await;
+        let found = self.carry(|endpoint| self.client.get(endpoint, &expected.key)).await;
         let mut books = self.books();
         match found {
             Ok(found) if found.as_ref() == Some(&expected) => books.ledger.reads += 1,
@@ -231,36 +231,19 @@ async fn drive(shared: Arc<Shared>, rate: Rate) {
     }
 }
 
-/// Everything under a prefix, page by page. Without `serializable` as the quorum has it, with it as this member has it.
-pub async fn everything(member: SocketAddr, prefix: &str, serializable: bool) -> Result<BTreeMap<String, Stored>> {
-    allowed(&[member])?;
-    let gateway = Gateway::new(CONNECT, ANSWER);
-    let (mut from, end) = (format!("{prefix}/"), format!("{prefix}0"));
-    let mut all = BTreeMap::new();
-    loop {
-        let page = match gateway.page(member, &from, &end, serializable).await {
-            Ok(page) => page,
+/// The acknowledged writes that are missing in what any single member has.
+pub async fn missing(access: &Access, ledger: &Ledger, members: &[SocketAddr], prefix: &str) -> Result<Vec<String>> {
+    ensure!(!members.is_empty(), "there is no member to read from");
+    allowed(members)?;
+    let client = access.client(CONNECT, ANSWER);
+    let keys = ledger.acknowledged_keys();
+    let mut missing = Vec::new();
+    for member in members {
+        let held = match client.held(*member, prefix, &keys).await {
+            Ok(held) => held,
             Err(failure) => bail!("{member} can't be read: {failure:?}"),
         };
-        let Some(last) = page.last() else { return Ok(all) };
-        // The key after the last one.
-        from = format!("{}\0", last.key);
-        all.extend(page.into_iter().map(|stored| (stored.key.clone(), stored)));
-    }
-}
-
-/// The acknowledged writes that are missing: in what the quorum has, or in what any single member has once it has caught up.
-pub async fn missing(ledger: &Ledger, members: &[SocketAddr], prefix: &str) -> Result<Vec<String>> {
-    ensure!(!members.is_empty(), "there is no member to read from");
-    let first = *members.first().context("there is no member to read from")?;
-    let quorum = everything(first, prefix, false).await?;
-    let mut missing: Vec<String> =
-        ledger.lost(&quorum).into_iter().map(|lost| format!("{}: {}", lost.key, lost.why)).collect();
-    for member in members {
-        // A linearizable read makes the member catch up before it answers; what it has by itself is then complete.
-        let _caught_up = everything(*member, prefix, false).await?;
-        let own = everything(*member, prefix, true).await?;
-        let lost = ledger.lost(&own).into_iter();
+        let lost = ledger.lost(&held).into_iter();
         missing.extend(lost.map(|lost| format!("{} at {member}: {}", lost.key, lost.why)));
     }
     Ok(missing)

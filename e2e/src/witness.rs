@@ -18,7 +18,7 @@ use tokio::{
 
 use crate::{
     audit::Ending,
-    gateway::{Failure, Gateway, Status},
+    client::{Access, Client, Failure, Status},
 };
 
 /// How often each member is asked.
@@ -88,12 +88,12 @@ pub struct Witness {
 
 impl Witness {
     /// Starts to ask. The seats may change; their number and names do not.
-    pub fn start(seats: &watch::Receiver<Vec<Seat>>) -> Self {
+    pub fn start(access: &Access, seats: &watch::Receiver<Vec<Seat>>) -> Self {
         let samples = Arc::<Mutex<Vec<Sample>>>::default();
         let mut tasks = JoinSet::new();
         let names: Vec<String> = seats.borrow().iter().map(|seat| seat.pod.clone()).collect();
         for pod in names {
-            tasks.spawn(ask(pod, seats.clone(), samples.clone()));
+            tasks.spawn(ask(access.client(ANSWER, ANSWER), pod, seats.clone(), samples.clone()));
         }
         Self { samples, tasks }
     }
@@ -126,8 +126,7 @@ impl Witness {
     }
 }
 
-async fn ask(pod: String, seats: watch::Receiver<Vec<Seat>>, samples: Arc<Mutex<Vec<Sample>>>) {
-    let gateway = Gateway::new(ANSWER, ANSWER);
+async fn ask(client: Client, pod: String, seats: watch::Receiver<Vec<Seat>>, samples: Arc<Mutex<Vec<Sample>>>) {
     let mut ticks = interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -135,7 +134,7 @@ async fn ask(pod: String, seats: watch::Receiver<Vec<Seat>>, samples: Arc<Mutex<
         let address = seats.borrow().iter().find(|seat| seat.pod == pod).and_then(|seat| seat.address);
         let said = match address {
             None => Said::Absent { why: "there is no pod with an address".into() },
-            Some(address) => match gateway.status(address).await {
+            Some(address) => match client.status(&pod, address).await {
                 Ok(Status { member, leader, term }) => Said::Status { member, leader, term },
                 Err(Failure::NotSent(why)) => Said::Absent { why },
                 Err(Failure::Refused(why) | Failure::Unknown(why)) => Said::Nothing { why },

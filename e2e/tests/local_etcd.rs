@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use tokio::{sync::watch, time::Instant};
 use windlass_e2e::{
     audit::Ending,
-    gateway::Gateway,
+    client::{Access, Application, Gateway},
     load::{self, Load, Rate},
     witness::{Seat, Witness, judge},
 };
@@ -98,11 +98,12 @@ async fn a_killed_leader_shows_in_the_books_and_a_hand_over_does_not() {
     let seats = seats.map(|(index, address)| Seat { pod: format!("etcd-{index}"), address: Some(*address) }).collect();
     let (_seats, seats) = watch::channel(seats);
     let (_endpoints, endpoints) = watch::channel(addresses.clone());
-    let witness = Witness::start(&seats);
+    let access = Access::to(Application::Etcd);
+    let witness = Witness::start(&access, &seats);
     until("a leader and three members", 30, || witness.leader().is_some() && witness.newest().len() == 3).await;
 
     // A hand-over: leadership moves, and nothing is lost or stalls for long.
-    let load = Load::start(endpoints.clone(), "calm", Rate::default());
+    let load = Load::start(&access, endpoints.clone(), "calm", Rate::default());
     until("writes", 10, || load.acknowledged() > 40).await;
     let leader = witness.leader().unwrap();
     let target = witness.newest().into_iter().find(|(pod, _)| *pod != leader).unwrap();
@@ -114,10 +115,10 @@ async fn a_killed_leader_shows_in_the_books_and_a_hand_over_does_not() {
     let calm = load.stop().await;
     println!("calm: {} acknowledged, {} unknown, {:?}", calm.acknowledged(), calm.unknown(), calm.stalls());
     assert_eq!((calm.failed(), calm.wrong_reads.len()), (0, 0));
-    assert_eq!(load::missing(&calm, &addresses, "calm").await.unwrap(), Vec::<String>::new());
+    assert_eq!(load::missing(&access, &calm, &addresses, "calm").await.unwrap(), Vec::<String>::new());
 
     // The leader is killed: an election, and a stall.
-    let load = Load::start(endpoints, "rough", Rate::default());
+    let load = Load::start(&access, endpoints, "rough", Rate::default());
     until("writes", 10, || load.acknowledged() > 40).await;
     let leader = witness.leader().unwrap();
     let ending = Ending { pod: leader.clone(), at: Timestamp::now(), user: "test".into(), agent: String::new() };
@@ -130,7 +131,7 @@ async fn a_killed_leader_shows_in_the_books_and_a_hand_over_does_not() {
     let rough = load.stop().await;
     println!("rough: {} acknowledged, {} unknown, {:?}", rough.acknowledged(), rough.unknown(), rough.stalls());
     assert!(rough.stalls().longest_ms > 250, "{:?}", rough.stalls());
-    assert_eq!(load::missing(&rough, &addresses, "rough").await.unwrap(), Vec::<String>::new());
+    assert_eq!(load::missing(&access, &rough, &addresses, "rough").await.unwrap(), Vec::<String>::new());
 
     let testimony = judge(&witness.stop().await, std::slice::from_ref(&ending), 3);
     println!("{testimony:?}");
@@ -140,5 +141,5 @@ async fn a_killed_leader_shows_in_the_books_and_a_hand_over_does_not() {
     // The books notice what is not there.
     let mut forged = rough.clone();
     forged.writes[0].value.push('!');
-    assert!(!load::missing(&forged, &addresses, "rough").await.unwrap().is_empty());
+    assert!(!load::missing(&access, &forged, &addresses, "rough").await.unwrap().is_empty());
 }

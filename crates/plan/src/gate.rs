@@ -282,7 +282,7 @@ pub fn settled(want: &Want, view: &View, version: &Version, pod: &Pod) -> Result
     let lacking = |stage, reason, message| Err(Lacking { stage, hold: Hold::new(reason, message) });
     let name = &pod.name;
     if !pod.is_up() {
-        return Err(Lacking { stage: StageKind::Replace, hold: unready(pod) });
+        return Err(Lacking { stage: StageKind::Replace, hold: unready(view, pod) });
     }
     // A member that was just replaced is expected not to answer for a while, and has a reason of its own if it goes on.
     let replaced = view.record.is_some() && !view.is_outdated(pod);
@@ -335,12 +335,19 @@ pub fn settled(want: &Want, view: &View, version: &Version, pod: &Pod) -> Result
 }
 
 /// What keeps a pod from being up, in the most telling words that there are.
-fn unready(pod: &Pod) -> Hold {
+fn unready(view: &View, pod: &Pod) -> Hold {
     let name = &pod.name;
+    // Where Kubernetes has no word for it, the member may have one: OpenBao's pods are not ready while they are sealed.
+    let complaint = view.quorum.member(name).and_then(|member| member.trouble.as_ref());
+    let member = complaint.map(|complaint| format!(": {complaint}")).unwrap_or_default();
+    let reason = match complaint {
+        Some(Complaint::Sealed) => Reason::MemberSealed,
+        Some(Complaint::Other(_)) | None => Reason::PodNotReady,
+    };
     match &pod.trouble {
         _ if pod.terminating => Hold::new(Reason::PodNotReady, format!("pod {name} is terminating")),
         Some(trouble) => Hold::new(trouble.reason(), format!("pod {name} is not ready: {trouble}")),
-        None => Hold::new(Reason::PodNotReady, format!("pod {name} is not ready")),
+        None => Hold::new(reason, format!("pod {name} is not ready{member}")),
     }
 }
 

@@ -116,7 +116,9 @@ pub(crate) fn is_broken(want: &Want, view: &View, record: &Record, pod: &Pod, no
         stage.pod == pod.name && stage.kind == lacking.stage && stage.is_overdue(&want.deadlines, now)
     });
     let served = lacking.stage == StageKind::Sync;
-    !view.is_outdated(pod) && !served && (named || overdue)
+    // One that is sealed is as sound as its key is far away.
+    let sealed = lacking.hold.reason == Reason::MemberSealed;
+    !view.is_outdated(pod) && !served && !sealed && (named || overdue)
 }
 
 /// Whether another target may be written half way, because the present one can't be reached: the members that the new template would

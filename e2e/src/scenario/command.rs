@@ -16,8 +16,8 @@ use crate::cluster;
 /// Which scenarios, and how they are shown.
 #[derive(Args)]
 pub struct Arguments {
-    /// A scenario's name, or how names begin: etcd for all of etcd, control-plane for what needs no containers; without it, what CI
-    /// runs
+    /// A scenario's name, or how names begin: etcd, openbao or pd for all of one, control-plane for what needs no containers; without
+    /// it, what CI runs
     name: Option<String>,
     /// List the scenarios with what they show, and run none
     #[arg(long)]
@@ -63,7 +63,8 @@ pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
         rows.extend(control_plane::run(&checks, arguments.program.clone()).await?);
     }
     if !scenarios.is_empty() {
-        let site = Site::prepare(arguments.seed, arguments.program.clone()).await?;
+        let applications = scenarios.iter().map(|scenario| scenario.application).collect();
+        let site = Site::prepare(&applications, arguments.seed, arguments.program.clone()).await?;
         for scenario in scenarios {
             rows.push(run::run(&site, scenario, arguments.keep).await);
         }

@@ -18,13 +18,15 @@ use kube::{
 use serde_json::json;
 
 use super::{
+    etcd::set,
     operator::{Installation, USER},
     resource::Resource,
     row::Row,
-    set, wait,
+    wait,
 };
 use crate::{
     audit::AuditLog,
+    client::Application,
     cluster::{self, Cluster, Shape},
     hold::Hold,
     say,
@@ -133,7 +135,7 @@ impl<'a> Quorum<'a> {
         let sets: Api<StatefulSet> = Api::namespaced(stage.client.clone(), namespace);
         let set = set::stateful_set(namespace, 3, "registry.example/etcd:v3.5.35", "/nowhere");
         sets.create(&PostParams::default(), &serde_json::from_value(set)?).await?;
-        let this = Self { stage, namespace, resource: Resource::of(&stage.client, namespace), sets };
+        let this = Self { stage, namespace, resource: Resource::of(&stage.client, namespace, Application::Etcd), sets };
         wait::until_so("the played pods to be ready", 60, async || {
             let set = this.sets.get(set::NAME).await?;
             Ok(set.status.and_then(|status| status.ready_replicas) == Some(3))

@@ -9,9 +9,6 @@ use crate::{
     witness::{Sample, Testimony},
 };
 
-/// Who replaces pods of a StatefulSet.
-const CONTROLLER: &str = "system:serviceaccount:kube-system:statefulset-controller";
-
 /// What happened, from everybody but the operator.
 pub struct Facts {
     /// What clients saw.
@@ -73,8 +70,9 @@ pub fn broken(scenario: &Scenario, facts: &Facts, version: &str) -> Vec<String> 
             pods.sort_unstable();
             let each_once = pods.len() == scenario.replicas && pods.windows(2).all(|pair| pair[0] != pair[1]);
             rule(each_once, format!("not every pod was replaced exactly once: {}", story(&testimony.endings)));
-            let by_controller = testimony.endings.iter().all(|ending| ending.user == CONTROLLER);
-            rule(by_controller, format!("somebody else replaced pods: {}", story(&testimony.endings)));
+            let user = scenario.application.replaced_by();
+            let as_due = testimony.endings.iter().all(|ending| ending.user == user);
+            rule(as_due, format!("somebody else replaced pods: {}", story(&testimony.endings)));
         }
         Deletions::Any => {}
     }
@@ -85,13 +83,15 @@ pub fn broken(scenario: &Scenario, facts: &Facts, version: &str) -> Vec<String> 
 mod tests {
     use jiff::Timestamp;
 
-    use super::{CONTROLLER, Facts, broken};
+    use super::{Facts, broken};
     use crate::{
         audit::Ending,
         ledger::{Ledger, Outcome, Write},
         scenario::{Scenario, find},
         witness::Testimony,
     };
+
+    const CONTROLLER: &str = "system:serviceaccount:kube-system:statefulset-controller";
 
     fn scenario() -> &'static Scenario {
         find("etcd-rolling-3").unwrap()

@@ -1,17 +1,20 @@
 //! Upgrades of real applications on the real cluster, under load, with the things happening that happen.
 
+mod application;
 pub mod command;
 mod control_plane;
 mod etcd;
 mod evidence;
 mod facts;
+mod openbao;
 mod operator;
+mod pd;
 mod resource;
 mod roster;
 mod row;
 mod run;
-mod set;
 mod site;
+mod stories;
 mod trial;
 mod wait;
 
@@ -19,7 +22,7 @@ use anyhow::Result;
 use futures::future::LocalBoxFuture;
 
 use self::trial::Trial;
-use crate::applications::EtcdPair;
+use crate::{applications::Pair, client::Application};
 
 /// How Windlass runs in a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +43,7 @@ pub enum Operators {
 /// Who may end pods, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletions {
-    /// Every pod exactly once, by the StatefulSet's controller.
+    /// Every pod exactly once, by whoever has to.
     EachOnce,
     /// The scenario itself ends pods, or has them ended more often.
     Any,
@@ -54,6 +57,8 @@ pub struct Scenario {
     pub shows: &'static str,
     /// CI runs it.
     pub ci: bool,
+    /// What is upgraded.
+    pub application: Application,
     /// How many members.
     pub replicas: usize,
     /// The ordinal that leads when it begins; none for whoever was elected.
@@ -63,14 +68,14 @@ pub struct Scenario {
     /// Who may end pods.
     pub deletions: Deletions,
     /// The version that all members run at the end.
-    pub ends_at: fn(&EtcdPair) -> &str,
+    pub ends_at: fn(&Pair) -> &str,
     /// What happens.
     run: for<'a> fn(&'a mut Trial<'_>) -> LocalBoxFuture<'a, Result<()>>,
 }
 
 /// All scenarios.
 pub fn all() -> impl Iterator<Item = &'static Scenario> {
-    etcd::SCENARIOS.iter()
+    etcd::SCENARIOS.iter().chain(openbao::SCENARIOS).chain(pd::SCENARIOS)
 }
 
 /// The scenario of this name.

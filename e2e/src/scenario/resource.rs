@@ -8,12 +8,14 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{set, wait};
+use super::wait;
+use crate::client::Application;
 
 /// The QuorumCluster.
 #[derive(Clone)]
 pub struct Resource {
     api: Api<DynamicObject>,
+    application: Application,
 }
 
 /// What its status says.
@@ -33,20 +35,21 @@ pub struct Seen {
 
 impl Resource {
     /// The one in this namespace.
-    pub fn of(client: &Client, namespace: &str) -> Self {
+    pub fn of(client: &Client, namespace: &str, application: Application) -> Self {
         let kind = GroupVersionKind::gvk("windlass.dev", "v1alpha1", "QuorumCluster");
-        Self { api: Api::namespaced_with(client.clone(), namespace, &ApiResource::from_gvk(&kind)) }
+        Self { api: Api::namespaced_with(client.clone(), namespace, &ApiResource::from_gvk(&kind)), application }
     }
 
     /// Creates it: the set is to run `version`, which it runs already.
     pub async fn create(&self, version: &str) -> Result<()> {
+        let name = self.application.name();
         let object = json!({
             "apiVersion": "windlass.dev/v1alpha1",
             "kind": "QuorumCluster",
-            "metadata": {"name": set::NAME},
+            "metadata": {"name": name},
             "spec": {
-                "workload": {"statefulSet": set::NAME, "container": set::NAME},
-                "system": {"type": "Etcd", "port": set::PORT},
+                "workload": {"statefulSet": name, "container": name},
+                "system": self.application.system(),
                 "version": version,
             },
         });
@@ -57,22 +60,22 @@ impl Resource {
     /// Changes its spec.
     pub async fn change(&self, spec: Value) -> Result<()> {
         let patch = json!({"spec": spec});
-        self.api.patch(set::NAME, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        self.api.patch(self.application.name(), &PatchParams::default(), &Patch::Merge(patch)).await?;
         Ok(())
     }
 
     /// Takes the finalizers off, if it is still there.
     pub async fn let_go(&self) -> Result<()> {
-        if self.api.get_opt(set::NAME).await?.is_some() {
+        if self.api.get_opt(self.application.name()).await?.is_some() {
             let patch = json!({"metadata": {"finalizers": null}});
-            self.api.patch(set::NAME, &PatchParams::default(), &Patch::Merge(patch)).await?;
+            self.api.patch(self.application.name(), &PatchParams::default(), &Patch::Merge(patch)).await?;
         }
         Ok(())
     }
 
     /// All of it.
     pub async fn whole(&self) -> Result<Value> {
-        Ok(serde_json::to_value(self.api.get(set::NAME).await?)?)
+        Ok(serde_json::to_value(self.api.get(self.application.name()).await?)?)
     }
 
     /// What it says now.
@@ -86,7 +89,13 @@ impl Resource {
             let seen = self.seen().await?;
             Ok(seen.ready && seen.version == version)
         };
-        match wait::until_so(&format!("QuorumCluster {} to be Ready at {version}", set::NAME), seconds, look).await {
+        match wait::until_so(
+            &format!("QuorumCluster {} to be Ready at {version}", self.application.name()),
+            seconds,
+            look,
+        )
+        .await
+        {
             Ok(()) => Ok(()),
             Err(error) => {
                 let seen = self.seen().await.unwrap_or_default();

@@ -10,8 +10,10 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::set;
-use crate::{gateway, witness::Seat};
+use crate::{
+    client::{Application, allowed},
+    witness::Seat,
+};
 
 const PERIOD: Duration = Duration::from_millis(200);
 
@@ -26,8 +28,8 @@ pub struct Roster {
 
 impl Roster {
     /// Starts to follow the pods of a set of so many.
-    pub fn follow(pods: Api<Pod>, replicas: usize) -> Self {
-        let empty = (0..replicas).map(|ordinal| Seat { pod: set::pod(ordinal), address: None }).collect();
+    pub fn follow(pods: Api<Pod>, application: Application, replicas: usize) -> Self {
+        let empty = (0..replicas).map(|ordinal| Seat { pod: application.pod(ordinal), address: None }).collect();
         let (seats_in, seats) = watch::channel(empty);
         let (endpoints_in, endpoints) = watch::channel(Vec::new());
         let task = tokio::spawn(async move {
@@ -36,11 +38,9 @@ impl Roster {
             loop {
                 ticks.tick().await;
                 // What can't be listed now is listed at the next tick: the last list stands until then.
-                let Ok(list) = pods.list(&ListParams::default().labels(&format!("app={}", set::NAME))).await else {
-                    continue;
-                };
-                let (now, addresses) = read(&list.items, replicas);
-                if gateway::allowed(&addresses).is_err() {
+                let Ok(list) = pods.list(&ListParams::default()).await else { continue };
+                let (now, addresses) = read(&list.items, application, replicas);
+                if allowed(&addresses).is_err() {
                     continue;
                 }
                 seats_in.send_if_modified(|before| replace(before, now));
@@ -68,13 +68,13 @@ fn replace<T: PartialEq>(before: &mut T, now: T) -> bool {
     changed
 }
 
-fn read(pods: &[Pod], replicas: usize) -> (Vec<Seat>, Vec<SocketAddr>) {
+fn read(pods: &[Pod], application: Application, replicas: usize) -> (Vec<Seat>, Vec<SocketAddr>) {
     let address = |pod: &Pod| {
         let ip = pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok()?;
-        Some(SocketAddr::new(ip, set::PORT))
+        Some(SocketAddr::new(ip, application.port()))
     };
     let seat = |ordinal: usize| {
-        let name = set::pod(ordinal);
+        let name = application.pod(ordinal);
         let address = pods.iter().find(|pod| pod.name_any() == name).and_then(address);
         Seat { pod: name, address }
     };

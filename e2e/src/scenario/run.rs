@@ -25,8 +25,10 @@ pub async fn run(site: &Site, scenario: &Scenario, always: bool) -> Row {
     let facts = match closed {
         Ok(facts) => {
             row.measure(&facts);
-            let version = (scenario.ends_at)(&site.etcd);
-            row.wrong.extend(facts::broken(scenario, &facts, version));
+            match site.pair(scenario.application) {
+                Ok(pair) => row.wrong.extend(facts::broken(scenario, &facts, (scenario.ends_at)(pair))),
+                Err(error) => row.wrong.push(format!("{error:#}")),
+            }
             Some(facts)
         }
         Err(error) => {
@@ -50,7 +52,7 @@ pub async fn run(site: &Site, scenario: &Scenario, always: bool) -> Row {
 
 async fn go(scenario: &Scenario, trial: &mut Trial<'_>) -> Result<()> {
     trial.set_up(scenario).await?;
-    say("etcd is up, load and witness run");
+    say(&format!("{} is up, load and witness run", scenario.application.name()));
     (scenario.run)(trial).await?;
     // What was done shows in what comes after it, too.
     trial.more_writes(40).await

@@ -1,26 +1,27 @@
-//! One scenario under way: a namespace with etcd in it, load on it, a witness beside it.
+//! One scenario under way: a namespace with an application in it, load on it, a witness beside it.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
-    core::v1::{Namespace, Pod, Service},
+    core::v1::{Namespace, Pod},
 };
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_sim::rng::{Rng, hash};
 
 use super::{
-    Operators, Scenario, facts::Facts, operator, operator::LocalOperator, resource::Resource, roster::Roster, set,
+    Operators, Scenario, facts::Facts, openbao, operator, operator::LocalOperator, resource::Resource, roster::Roster,
     site::Site, wait,
 };
 use crate::{
+    applications::Pair,
     audit::{self, AuditLog},
-    gateway::Gateway,
+    client::{Access, Application, Client},
     ledger::Ledger,
     load::{self, Load, Rate},
     witness::{Witness, judge},
@@ -35,6 +36,8 @@ const WARM: usize = 40;
 pub struct Trial<'a> {
     /// What it shares with others.
     pub site: &'a Site,
+    /// What is upgraded.
+    pub application: Application,
     /// How many members.
     pub replicas: usize,
     /// Its namespace.
@@ -53,8 +56,9 @@ pub struct Trial<'a> {
     pub audit: AuditLog,
     /// Facts of its own that the scenario wants to be in the report.
     pub notes: Vec<String>,
+    /// Whom the load and the scenario are to the application.
+    pub access: Access,
     roster: Roster,
-    gateway: Gateway,
     load: Option<Load>,
     witness: Option<Witness>,
     data: String,
@@ -64,21 +68,22 @@ impl<'a> Trial<'a> {
     /// A trial in which nothing has happened yet.
     pub fn new(site: &'a Site, scenario: &Scenario) -> Self {
         let namespace = format!("e2e-{}", scenario.name);
-        let (client, replicas) = (site.client.clone(), scenario.replicas);
+        let (client, application, replicas) = (site.client.clone(), scenario.application, scenario.replicas);
         let pods = Api::namespaced(client.clone(), &namespace);
         let data = site.cluster.folder().join("data").join(&namespace);
         Self {
             site,
+            application,
             replicas,
-            resource: Resource::of(&client, &namespace),
+            resource: Resource::of(&client, &namespace, application),
             operators: Vec::new(),
             rng: Rng::new(site.seed ^ hash(scenario.name.bytes())),
-            roster: Roster::follow(pods.clone(), replicas),
+            roster: Roster::follow(pods.clone(), application, replicas),
             pods,
             sets: Api::namespaced(client.clone(), &namespace),
             audit: AuditLog::from_now(&site.cluster.audit_log()),
             notes: Vec::new(),
-            gateway: Gateway::new(Duration::from_secs(1), Duration::from_secs(5)),
+            access: Access::to(application),
             load: None,
             witness: None,
             data: data.display().to_string(),
@@ -86,17 +91,14 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Everything that comes before the scenario itself: etcd at the old version, Windlass as the scenario wants it, load and witness.
+    /// Everything that comes before the scenario itself: the old version, Windlass as the scenario wants it, load and witness.
     pub async fn set_up(&mut self, scenario: &Scenario) -> Result<()> {
         self.remove().await.context("what an earlier run left can't be removed")?;
         let namespaces: Api<Namespace> = Api::all(self.site.client.clone());
         let namespace = json!({"metadata": {"name": self.namespace, "labels": {"windlass.dev/e2e": "true"}}});
         namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
-        let services: Api<Service> = Api::namespaced(self.site.client.clone(), &self.namespace);
-        services.create(&PostParams::default(), &serde_json::from_value(set::service())?).await?;
-        let old = self.site.etcd.old.clone();
-        let set = set::stateful_set(&self.namespace, self.replicas, &old.image, &self.data);
-        self.sets.create(&PostParams::default(), &serde_json::from_value(set)?).await?;
+        let old = self.pair()?.old.clone();
+        self.create(&self.application.objects(&self.namespace, self.replicas, &old.image, &self.data))?;
         match scenario.operators {
             Operators::None => self.site.windlass.stop_pods().await?,
             Operators::Pods => self.site.windlass.run_pods(operator::IMAGES[0]).await?,
@@ -108,14 +110,18 @@ impl<'a> Trial<'a> {
                 }
             }
         }
-        let witness = Witness::start(&self.roster.seats);
-        wait::until_so("etcd to be formed and ready", 120, async || {
+        match self.application {
+            Application::Etcd | Application::Pd => {}
+            Application::OpenBao => self.access.token = Some(openbao::initialize(self).await?),
+        }
+        let witness = Witness::start(&self.access, &self.roster.seats);
+        wait::until_so(&format!("{} to be formed and ready", self.application.name()), 120, async || {
             Ok(witness.leader().is_some() && witness.newest().len() == self.replicas && self.all_ready().await?)
         })
         .await?;
         self.witness = Some(witness);
         if let Some(ordinal) = scenario.leader {
-            self.lead_from(&set::pod(ordinal)).await?;
+            self.lead_from(&self.application.pod(ordinal)).await?;
         }
         if scenario.operators != Operators::None {
             self.resource.create(&old.version).await?;
@@ -125,9 +131,34 @@ impl<'a> Trial<'a> {
         if let Some(witness) = self.witness.take() {
             witness.stop().await;
         }
-        self.witness = Some(Witness::start(&self.roster.seats));
-        self.load = Some(Load::start(self.roster.endpoints.clone(), PREFIX, Rate::default()));
+        self.witness = Some(Witness::start(&self.access, &self.roster.seats));
+        self.load = Some(Load::start(&self.access, self.roster.endpoints.clone(), PREFIX, Rate::default()));
         self.more_writes(WARM).await
+    }
+
+    /// Creates objects in the namespace, as a person does.
+    pub fn create(&self, objects: &[Value]) -> Result<()> {
+        let file = self.site.cluster.folder().join(format!("{}.json", self.namespace));
+        std::fs::write(&file, json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string())?;
+        let created =
+            self.site.windlass.kubectl(&["--namespace", &self.namespace, "create", "-f", &file.display().to_string()]);
+        std::fs::remove_file(&file)?;
+        created.map(drop)
+    }
+
+    /// Where the application comes from and goes to.
+    pub fn pair(&self) -> Result<&'a Pair> {
+        self.site.pair(self.application)
+    }
+
+    /// A client of the application.
+    pub fn client(&self) -> Client {
+        self.access.client(Duration::from_secs(1), Duration::from_secs(5))
+    }
+
+    /// Where a pod's member answers.
+    pub fn address(&self, pod: &str) -> Result<SocketAddr> {
+        self.roster.address(pod).with_context(|| format!("{pod} has no address"))
     }
 
     /// Waits until so many more writes are acknowledged: the load goes through.
@@ -138,7 +169,7 @@ impl<'a> Trial<'a> {
     }
 
     async fn all_ready(&self) -> Result<bool> {
-        let status = self.sets.get(set::NAME).await?.status.unwrap_or_default();
+        let status = self.sets.get(self.application.name()).await?.status.unwrap_or_default();
         Ok(status.ready_replicas == i32::try_from(self.replicas).ok())
     }
 
@@ -148,9 +179,9 @@ impl<'a> Trial<'a> {
         witness.leader().context("nobody leads")
     }
 
-    /// Makes this pod's member the leader, by etcd's own means, and sees it lead.
+    /// Makes this pod's member the leader, by the application's own means, and sees it lead.
     pub async fn lead_from(&self, pod: &str) -> Result<()> {
-        wait::until_so(&format!("{pod} to lead"), 30, async || {
+        wait::until_so(&format!("{pod} to lead"), 120, async || {
             if self.leader()? == pod {
                 return Ok(true);
             }
@@ -165,8 +196,8 @@ impl<'a> Trial<'a> {
         let leader = self.leader()?;
         let witness = self.witness.as_ref().context("there is no witness")?;
         let target = witness.newest().get(pod).map(|status| status.member).context("the member does not answer")?;
-        let address = self.roster.address(&leader).context("the leader has no address")?;
-        match self.gateway.move_leader(address, target).await {
+        let address = self.address(&leader)?;
+        match self.client().move_leader(address, pod, target).await {
             Ok(()) => Ok(()),
             Err(failure) => bail!("{leader} does not hand over to {pod}: {failure:?}"),
         }
@@ -179,19 +210,19 @@ impl<'a> Trial<'a> {
 
     /// The StatefulSet's partition.
     pub async fn partition(&self) -> Result<i32> {
-        let spec = self.sets.get(set::NAME).await?.spec.unwrap_or_default();
+        let spec = self.sets.get(self.application.name()).await?.spec.unwrap_or_default();
         let strategy = spec.update_strategy.and_then(|strategy| strategy.rolling_update);
         Ok(strategy.and_then(|rolling| rolling.partition).unwrap_or(0))
     }
 
-    /// Asks for the new version of etcd.
+    /// Asks for the new version.
     pub async fn ask_for_new(&self) -> Result<()> {
-        self.resource.change(json!({"version": self.site.etcd.new.version})).await
+        self.resource.change(json!({"version": self.pair()?.new.version})).await
     }
 
     /// Waits for the new version everywhere.
     pub async fn finish(&self, seconds: u64) -> Result<()> {
-        self.resource.ready_at(&self.site.etcd.new.version, seconds).await
+        self.resource.ready_at(&self.pair()?.new.version, seconds).await
     }
 
     /// The process of a pod's member on this machine.
@@ -213,8 +244,16 @@ impl<'a> Trial<'a> {
 
     /// Sets the StatefulSet's image, as somebody without Windlass does.
     pub async fn set_image(&self, image: &str) -> Result<()> {
-        let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": set::NAME, "image": image}]}}}});
-        self.sets.patch(set::NAME, &PatchParams::default(), &Patch::Strategic(patch)).await?;
+        let name = self.application.name();
+        let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": name, "image": image}]}}}});
+        self.sets.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await?;
+        Ok(())
+    }
+
+    /// Lets Kubernetes replace the pods as soon as the template changes.
+    pub async fn roll_by_itself(&self) -> Result<()> {
+        let patch = json!({"spec": {"updateStrategy": {"type": "RollingUpdate"}}});
+        self.sets.patch(self.application.name(), &PatchParams::default(), &Patch::Merge(patch)).await?;
         Ok(())
     }
 
@@ -242,14 +281,14 @@ impl<'a> Trial<'a> {
             addresses.len(),
             self.replicas
         );
-        let mut versions = Vec::new();
+        let (client, mut versions) = (self.client(), Vec::new());
         for address in &addresses {
-            match self.gateway.version(*address).await {
+            match client.version(*address).await {
                 Ok(version) => versions.push(version),
                 Err(failure) => bail!("{address} does not say its version: {failure:?}"),
             }
         }
-        Ok((load::missing(ledger, &addresses, PREFIX).await?, versions))
+        Ok((load::missing(&self.access, ledger, &addresses, PREFIX).await?, versions))
     }
 
     /// Removes the namespace and the data.

@@ -12,6 +12,7 @@ use windlass_plan::{
         CONCURRENT_OPERATION, ExternalGate, GateState, NODE_DRAIN, Outcome, State, check_overrides, evaluate,
         overridable, overridable_names,
     },
+    quorum::Complaint,
 };
 
 use crate::support::{
@@ -332,6 +333,18 @@ fn a_pod_that_is_not_ready_says_what_kubernetes_says() {
     sick.trouble = Some(windlass_plan::Trouble::Unschedulable { message: "no room".into() });
     let verdict = scene.ask(|ask| first_objection(BEFORE_RESTART, ask));
     assert_eq!(verdict, Err(Hold::new(Reason::Unschedulable, "pod pd-1 is not ready: no node takes it: no room")));
+}
+
+#[test]
+fn a_pod_that_is_not_ready_says_what_its_member_says_where_kubernetes_has_no_word() {
+    let mut scene = Scene::new();
+    pod_mut(&mut scene.view, 1).ready_since = None;
+    let member = member_mut(&mut scene.view, 1);
+    (member.healthy, member.trouble) = (Fact::Known(false), Some(Complaint::Sealed));
+    let verdict = scene.ask(|ask| first_objection(BEFORE_RESTART, ask));
+    let Err(hold) = verdict else { panic!("it let through") };
+    assert_eq!(hold.reason, Reason::MemberSealed);
+    assert!(hold.message.starts_with("pod pd-1 is not ready: it is sealed"), "{}", hold.message);
 }
 
 #[test]

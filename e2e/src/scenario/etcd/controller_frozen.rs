@@ -5,11 +5,11 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::pause_after_the_first;
+use super::{pause_after_the_first, set};
 use crate::{
     cluster::Process,
     say,
-    scenario::{set, trial::Trial, wait},
+    scenario::{trial::Trial, wait},
 };
 
 const CONTROLLER_MANAGER: &str = "kube-controller-manager";

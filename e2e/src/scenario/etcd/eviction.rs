@@ -11,10 +11,10 @@ use kube::{
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::is_up;
+use super::{is_up, set};
 use crate::{
     say,
-    scenario::{set, trial::Trial, wait},
+    scenario::{trial::Trial, wait},
 };
 
 /// How often the drain tries each pod.

@@ -7,11 +7,8 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::pause_after_the_first;
-use crate::{
-    audit, say,
-    scenario::{set, trial::Trial},
-};
+use super::{pause_after_the_first, set};
+use crate::{audit, say, scenario::trial::Trial};
 
 /// A member that says nothing is neither healthy nor dead: nobody else may go meanwhile.
 pub async fn run(trial: &mut Trial<'_>) -> Result<()> {

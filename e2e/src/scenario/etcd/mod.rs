@@ -1,14 +1,11 @@
 //! etcd, from the old minor version to the new one.
 
-mod baseline;
-mod broken_image;
 mod controller_frozen;
 mod eviction;
 mod member_stopped;
 mod operator_frozen;
-mod operator_killed;
 mod revert;
-mod rolling;
+pub mod set;
 mod windlass_upgraded;
 
 use anyhow::Result;
@@ -16,18 +13,25 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 
-use super::{Deletions, Operators, Scenario, set, trial::Trial, wait};
+use super::{
+    Deletions, Operators, Scenario,
+    stories::{baseline, broken_image, operator_killed, rolling},
+    trial::Trial,
+    wait,
+};
+use crate::client::Application;
 
 /// What most scenarios have in common: three members, the leader on the ordinal that goes first.
 const USUAL: Scenario = Scenario {
     name: "",
     shows: "",
     ci: false,
+    application: Application::Etcd,
     replicas: 3,
     leader: Some(2),
     operators: Operators::Pods,
     deletions: Deletions::EachOnce,
-    ends_at: |etcd| &etcd.new.version,
+    ends_at: |pair| &pair.new.version,
     run: |trial| Box::pin(rolling::run(trial)),
 };
 
@@ -99,7 +103,7 @@ pub const SCENARIOS: &[Scenario] = &[
         shows: "the old version is asked for again half way",
         leader: Some(0),
         deletions: Deletions::Any,
-        ends_at: |etcd| &etcd.old.version,
+        ends_at: |pair| &pair.old.version,
         run: |trial| Box::pin(revert::run(trial)),
         ..USUAL
     },

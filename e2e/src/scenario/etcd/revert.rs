@@ -7,7 +7,7 @@ use crate::scenario::trial::Trial;
 
 /// Asks for the old version again once the first member is done.
 pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
-    let old = trial.site.etcd.old.version.clone();
+    let old = trial.pair()?.old.version.clone();
     trial.ask_for_new().await?;
     trial.resource.completed(1, 120).await?;
     trial.resource.change(json!({"version": old})).await?;

@@ -2,13 +2,14 @@
 
 use anyhow::Result;
 
-use crate::scenario::{set, trial::Trial, wait};
+use crate::scenario::{trial::Trial, wait};
 
-/// Sets the image and waits until the StatefulSet is through.
+/// Sets the image, and RollingUpdate where that is not the strategy, and waits until the StatefulSet is through.
 pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
-    trial.set_image(&trial.site.etcd.new.image).await?;
+    trial.roll_by_itself().await?;
+    trial.set_image(&trial.pair()?.new.image).await?;
     wait::until_so("the StatefulSet to be rolled out", 300, async || {
-        let set = trial.sets.get(set::NAME).await?;
+        let set = trial.sets.get(trial.application.name()).await?;
         let status = set.status.unwrap_or_default();
         let all = i32::try_from(trial.replicas).ok();
         Ok(status.observed_generation == set.metadata.generation

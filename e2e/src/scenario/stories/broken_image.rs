@@ -3,11 +3,7 @@
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use crate::{
-    applications::CRASHING,
-    say,
-    scenario::{set, trial::Trial},
-};
+use crate::{applications::CRASHING, say, scenario::trial::Trial};
 
 /// An image whose program ends at once.
 pub async fn crashing(trial: &mut Trial<'_>) -> Result<()> {
@@ -16,14 +12,16 @@ pub async fn crashing(trial: &mut Trial<'_>) -> Result<()> {
 
 /// An image that is nowhere.
 pub async fn missing(trial: &mut Trial<'_>) -> Result<()> {
-    mended(trial, "windlass.test/etcd:not-there", "ImagePullFailed").await
+    let image = format!("windlass.test/{}:not-there", trial.application.name());
+    mended(trial, &image, "ImagePullFailed").await
 }
 
 async fn mended(trial: &mut Trial<'_>, image: &str, reason: &str) -> Result<()> {
-    let new = trial.site.etcd.new.clone();
+    let new = trial.pair()?.new.clone();
     let mut others = Vec::new();
     for ordinal in 0..trial.replicas - 1 {
-        others.push((set::pod(ordinal), trial.uid(&set::pod(ordinal)).await?));
+        let pod = trial.application.pod(ordinal);
+        others.push((pod.clone(), trial.uid(&pod).await?));
     }
     trial.resource.change(json!({"version": new.version, "image": image})).await?;
     trial.resource.waits_for(&[reason], 120).await?;
