@@ -69,7 +69,12 @@ pub enum Progress {
 /// The snapshot that the upgrade to `want.target` begins with, none where nobody wants one; or what comes first.
 pub(crate) fn before(want: &Want, view: &View, now: Timestamp) -> Result<Option<Snapshot>, Decision> {
     let Some(deadline) = want.snapshot else { return Ok(None) };
-    let Some(attempt) = &view.attempt else { return Err(take(want, 1, now)) };
+    let Some(attempt) = &view.attempt else {
+        // Never two at once, whatever became of the record of the first.
+        let runs = view.snapshot == Fact::Known(Progress::Running);
+        let hold = Hold::new(Reason::AwaitingSnapshot, "a snapshot that is not on record is being taken");
+        return Err(if runs { wait(hold, SOON) } else { take(want, 1, now) });
+    };
     if bug::active(Bug::SnapshotNotAwaited) {
         return Ok(None);
     }

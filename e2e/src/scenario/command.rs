@@ -16,7 +16,7 @@ use crate::cluster;
 /// Which scenarios, and how they are shown.
 #[derive(Args)]
 pub struct Arguments {
-    /// A scenario's name, or how names begin: etcd, openbao or pd for all of one, control-plane for what needs no containers; without
+    /// A scenario's name, or how names begin: etcd, http, openbao or pd for all of one, control-plane for what needs no containers; without
     /// it, what CI runs
     name: Option<String>,
     /// List the scenarios with what they show, and run none

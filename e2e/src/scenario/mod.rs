@@ -59,6 +59,8 @@ pub struct Scenario {
     pub ci: bool,
     /// What is upgraded.
     pub application: Application,
+    /// Windlass knows it only as docs/examples/http-etcd.yaml describes it.
+    pub described: bool,
     /// How many members.
     pub replicas: usize,
     /// The ordinal that leads when it begins; none for whoever was elected.

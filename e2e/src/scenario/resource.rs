@@ -33,6 +33,12 @@ pub struct Seen {
     pub completed: usize,
 }
 
+/// etcd as the documentation describes it: the very text, so that it can't rot.
+fn description() -> Result<Value> {
+    let documented: Value = serde_saphyr::from_str(include_str!("../../../docs/examples/http-etcd.yaml"))?;
+    Ok(documented["spec"]["system"].clone())
+}
+
 impl Resource {
     /// The one in this namespace.
     pub fn of(client: &Client, namespace: &str, application: Application) -> Self {
@@ -41,15 +47,16 @@ impl Resource {
     }
 
     /// Creates it: the set is to run `version`, which it runs already.
-    pub async fn create(&self, version: &str) -> Result<()> {
+    pub async fn create(&self, version: &str, described: bool) -> Result<()> {
         let name = self.application.name();
+        let system = if described { description()? } else { self.application.system() };
         let object = json!({
             "apiVersion": "windlass.dev/v1alpha1",
             "kind": "QuorumCluster",
             "metadata": {"name": name},
             "spec": {
                 "workload": {"statefulSet": name, "container": name},
-                "system": self.application.system(),
+                "system": system,
                 "version": version,
             },
         });

@@ -124,7 +124,7 @@ impl<'a> Trial<'a> {
             self.lead_from(&self.application.pod(ordinal)).await?;
         }
         if scenario.operators != Operators::None {
-            self.resource.create(&old.version).await?;
+            self.resource.create(&old.version, scenario.described).await?;
             self.resource.ready_at(&old.version, 60).await?;
         }
         // What counts begins here: what it took to get here was ours.

@@ -27,6 +27,7 @@ const USUAL: Scenario = Scenario {
     shows: "",
     ci: false,
     application: Application::Etcd,
+    described: false,
     replicas: 3,
     leader: Some(2),
     operators: Operators::Pods,
@@ -49,6 +50,14 @@ pub const SCENARIOS: &[Scenario] = &[
         name: "etcd-rolling-3",
         shows: "three members, the leader on the ordinal that goes first; the operator in pods",
         ci: true,
+        ..USUAL
+    },
+    Scenario {
+        name: "http-rolling-3",
+        shows: "the same etcd, known to Windlass only by its HTTP endpoints and CEL",
+        ci: true,
+        described: true,
+        leader: Some(1),
         ..USUAL
     },
     Scenario { name: "etcd-rolling-5", shows: "five members", replicas: 5, leader: Some(4), ..USUAL },

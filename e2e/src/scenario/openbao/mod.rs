@@ -30,6 +30,7 @@ const USUAL: Scenario = Scenario {
     shows: "",
     ci: false,
     application: Application::OpenBao,
+    described: false,
     replicas: 3,
     leader: None,
     operators: Operators::Pods,

@@ -15,6 +15,7 @@ const USUAL: Scenario = Scenario {
     shows: "",
     ci: false,
     application: Application::Pd,
+    described: false,
     replicas: 3,
     leader: Some(2),
     operators: Operators::Pods,
