@@ -140,11 +140,13 @@ struct Reference {
     calls: Vec<String>,
 }
 
-/// Strikes everywhere in these; of the calls that only read, at every `nth`.
-pub fn everywhere(stories: &[Story], nth: usize) -> Result<Report> {
+/// Strikes everywhere in these; of the calls that only read, at every `nth`; and at most at so many points, evenly chosen.
+pub fn everywhere(stories: &[Story], nth: usize, most: Option<usize>) -> Result<Report> {
     let references = stories.iter().map(|story| undisturbed(*story)).collect::<Result<Vec<_>>>()?;
-    let points = all_points(&references, nth);
-    let judged = fleet::run(points.len(), |number| strike(&references, points.get(number)), |_| false);
+    let all = all_points(&references, nth);
+    let count = most.map_or(all.len(), |most| most.min(all.len()));
+    let points: Vec<_> = (0..count).filter_map(|number| all.get(number * all.len() / count)).collect();
+    let judged = fleet::run(points.len(), |number| strike(&references, points.get(number).copied()), |_| false);
     let mut report = Report::default();
     for (kind, failure, late) in judged.into_iter().flatten() {
         match kind {

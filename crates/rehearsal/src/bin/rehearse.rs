@@ -30,6 +30,9 @@ enum Suite {
         /// Of the calls that only read, strike at every so manieth; at writes and hand-overs always.
         #[arg(long, value_name = "N", default_value = "1")]
         reads: NonZeroUsize,
+        /// At most so many strikes, evenly chosen among all of them.
+        #[arg(long, value_name = "N")]
+        points: Option<NonZeroUsize>,
         /// Only the stories whose names contain this, like `OpenBao` or `Mend`.
         #[arg(long, default_value = "")]
         only: String,
@@ -92,7 +95,7 @@ fn main() -> Result<ExitCode> {
     let filter = tracing_subscriber::EnvFilter::from_default_env();
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
     match Arguments::parse().suite {
-        Suite::Crash { reads, only } => strikes(reads, &only),
+        Suite::Crash { reads, points, only } => strikes(reads, points, &only),
         Suite::Walks { seeds, first, twice } => Ok(walks(seeds, first, twice)),
         Suite::Bugs { seeds, only } => Ok(hunt(seeds, &only)),
         Suite::Show { walk, kill, freeze, seed, mend, system } => {
@@ -109,10 +112,10 @@ fn main() -> Result<ExitCode> {
     }
 }
 
-fn strikes(nth: NonZeroUsize, only: &str) -> Result<ExitCode> {
+fn strikes(nth: NonZeroUsize, points: Option<NonZeroUsize>, only: &str) -> Result<ExitCode> {
     let mut stories = crash::STORIES.to_vec();
     stories.retain(|story| story.to_string().contains(only));
-    let report = crash::everywhere(&stories, nth.get())?;
+    let report = crash::everywhere(&stories, nth.get(), points.map(NonZeroUsize::get))?;
     for failure in report.failures.iter().take(10) {
         println!("  {failure}");
     }
