@@ -13,12 +13,25 @@ static EVALUATOR: LazyLock<Validator> = LazyLock::new(Validator::new);
 
 /// Runs the rules of a compiled schema.
 pub(super) fn check(rules: &CompiledSchema, root: &Node, object: &Value, before: Option<&Value>) -> Vec<FieldError> {
-    let Err(errors) = EVALUATOR.validate_compiled(rules, object, before) else { return Vec::new() };
+    let (seen, seen_before) = (without_nulls(object), before.map(without_nulls));
+    let Err(errors) = EVALUATOR.validate_compiled(rules, &seen, seen_before.as_ref()) else { return Vec::new() };
     let found = errors.into_iter().filter_map(|error| field_error(root, object, before, error));
     let mut found: Vec<FieldError> = found.collect();
     // The evaluator walks hash maps; the answer must not depend on their order.
     found.sort_by_cached_key(ToString::to_string);
     found
+}
+
+/// A field that may be null and is counts as not set: `has` says no.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let set = fields.iter().filter(|(_, value)| !value.is_null());
+            Value::Object(set.map(|(name, value)| (name.clone(), without_nulls(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
 }
 
 /// None where the rule failed before too and nothing of what it judges changed.
