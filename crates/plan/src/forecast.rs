@@ -233,6 +233,8 @@ pub fn forecast(want: &Want, view: &View, now: Timestamp) -> Forecast {
         first.get_or_insert_with(|| plan.decision.clone());
         way = way.or_else(|| plan.record.as_ref().map(Way::of));
         match plan.decision {
+            // A step that changed nothing would be repeated for ever.
+            Decision::Act(step) if told.steps.last().is_some_and(|last| last.step == step) => break,
             Decision::Act(step) => {
                 world.carry_out(&step);
                 let gates = if disturbs(&step) {
@@ -244,13 +246,17 @@ pub fn forecast(want: &Want, view: &View, now: Timestamp) -> Forecast {
                 };
                 told.act(step, gates);
             }
-            Decision::Wait { on, .. } if on.reason.is_idle() && world.lift(&on) => told.lifted(&on),
             Decision::Wait { on, .. } => {
-                if !world.arrive() {
+                let idle = on.reason.is_idle();
+                // What is on its way is there before people or the calendar move.
+                if world.arrive() {
+                    told.arrived(on, idle);
+                } else if idle && world.lift(&on) {
+                    told.lifted(&on);
+                } else {
                     end = End::Held(on);
                     break;
                 }
-                told.arrived(on);
             }
             Decision::Halt { on } => {
                 end = End::Held(on);
@@ -292,8 +298,8 @@ impl Told {
     }
 
     /// Something was on its way, and has come.
-    fn arrived(&mut self, on: Hold) {
-        if !self.after.iter().any(|hold| hold.reason == on.reason) {
+    fn arrived(&mut self, on: Hold, idle: bool) {
+        if !idle && !self.after.iter().any(|hold| hold.reason == on.reason) {
             self.after.push(on);
         }
     }

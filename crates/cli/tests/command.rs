@@ -66,6 +66,8 @@ fn on_server(objects: Vec<Value>, arguments: &[&str], input: &str) -> (Output, J
             for object in objects {
                 cluster.api.create_value("user", object).expect("an object that the API takes");
             }
+            // What the cluster and the test made is not looked at.
+            cluster.journal.entries().clear();
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
             let address = listener.local_addr().expect("an address");
             ready.send((address, cluster.journal.clone())).expect("somebody who waits");
@@ -87,14 +89,13 @@ fn wish() -> String {
 fn a_wish_is_planned_where_not_even_its_kind_is_known() {
     let plain = |object: &Value| object["kind"] != "QuorumCluster" && object["kind"] != "CustomResourceDefinition";
     let objects: Vec<Value> = PD.objects(3, PD.reference.0, "").into_iter().filter(plain).collect();
-    let count = objects.len();
     let (output, journal) = on_server(objects, &["-f", "-", "-o", "json"], &wish());
     says(&output, 2, &[]);
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
     assert_eq!((&report["format"], &report["verdict"]), (&json!(1), &json!("Blocked")));
     assert_eq!(report["blockedBy"]["reason"], "PodNotReady", "nobody makes pods here: {report}");
     let writes = journal.entries().iter().filter(|entry| matches!(entry.event, Event::Write(_))).count();
-    assert_eq!(writes, count, "nothing but what the test made");
+    assert_eq!(writes, 0);
 }
 
 #[test]
@@ -129,5 +130,5 @@ fn what_goes_wrong_is_said_in_words_and_ends_with_1() {
 
 #[test]
 fn the_exit_codes_are_in_the_help() {
-    says(&windlass(&["plan", "--help"], ""), 0, &["Exits with 0", "with 1 on an error", "with 2 when a gate"]);
+    says(&windlass(&["plan", "--help"], ""), 0, &["Exits with 0", "with 1 on an error", "with 2 when"]);
 }
