@@ -130,5 +130,9 @@ fn what_goes_wrong_is_said_in_words_and_ends_with_1() {
 
 #[test]
 fn the_exit_codes_are_in_the_help() {
-    says(&windlass(&["plan", "--help"], ""), 0, &["Exits with 0", "with 1 on an error", "with 2 when"]);
+    let help = String::from_utf8(windlass(&["plan", "--help"], "").stdout).expect("text");
+    let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for code in ["Exits with 0", "with 1 on an error", "with 2 when a gate"] {
+        assert!(words.contains(code), "{help}");
+    }
 }
