@@ -65,13 +65,15 @@ pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
     println!("{etcd}");
     println!("types: {} differences", types.len());
     println!(
-        "conformance: {} scripts, {} operations, {} watch events, {} differences; StatefulSets and Jobs: {} scenarios, {} differences",
+        "conformance: {} scripts, {} operations, {} watch events, {} differences; statefulset: {} scenarios, {} differences; job: {} scenarios, {} differences",
         answers.scripts,
         answers.operations,
         answers.watch_events,
         answers.differences.len(),
-        sets.scenarios,
-        sets.differences.len(),
+        sets.scenarios.saturating_sub(sets.jobs),
+        sets.different(false),
+        sets.jobs,
+        sets.different(true),
     );
     let equal = answers.differences.is_empty()
         && types.is_empty()

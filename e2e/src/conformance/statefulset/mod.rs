@@ -67,10 +67,24 @@ impl Broken {
 pub struct Report {
     /// Scenarios that ran.
     pub scenarios: usize,
+    /// Those of Jobs among them.
+    pub jobs: usize,
     /// Points at which both sides were equal.
     pub points: usize,
     /// The first difference of each scenario that has one.
     pub differences: Vec<Difference>,
+}
+
+/// Whether a scenario of this name is one of Jobs.
+fn is_of_jobs(name: &str) -> bool {
+    name.starts_with("job/")
+}
+
+impl Report {
+    /// The differences of Jobs, or of StatefulSets.
+    pub fn different(&self, jobs: bool) -> usize {
+        self.differences.iter().filter(|difference| is_of_jobs(&difference.scenario) == jobs).count()
+    }
 }
 
 /// A state that the real cluster didn't come to.
@@ -152,6 +166,7 @@ pub async fn run(kubeconfig: &Path, options: &Options) -> Result<Report> {
     let scenarios = chosen(options);
     ensure!(!scenarios.is_empty(), "no scenario of that name");
     let count = scenarios.len();
+    let jobs = scenarios.iter().filter(|scenario| is_of_jobs(&scenario.name)).count();
     let mut outcomes = stream::iter(scenarios.into_iter().enumerate())
         .map(|(number, scenario)| {
             let (real, deviation) = (real.clone(), options.deviation);
@@ -164,7 +179,7 @@ pub async fn run(kubeconfig: &Path, options: &Options) -> Result<Report> {
             }
         })
         .buffer_unordered(SIDE_BY_SIDE);
-    let mut report = Report::default();
+    let mut report = Report { jobs, ..Report::default() };
     while let Some(outcome) = outcomes.next().await {
         let (points, difference) = outcome?;
         report.scenarios += 1;
