@@ -188,7 +188,7 @@ pub async fn run(kubeconfig: &Path, options: &Options) -> Result<Report> {
             println!("{difference}");
             report.differences.push(difference);
         }
-        if report.scenarios % 20 == 0 || report.scenarios == count {
+        if report.scenarios.is_multiple_of(20) || report.scenarios == count {
             println!(
                 "{}/{count} scenarios, {} points, {} differences",
                 report.scenarios,
