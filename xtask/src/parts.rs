@@ -55,7 +55,7 @@ const PARTS: &[Part] = &[
     Part { name: "unit", budget: minutes(6, 3), run: unit },
     Part { name: "without-sim", budget: minutes(1, 0), run: without_sim },
     Part { name: "demo", budget: minutes(5, 1), run: demo },
-    Part { name: "crash", budget: minutes(5, 4), run: || rehearse("crash", &["--reads", "16", "--points", "2400"]) },
+    Part { name: "crash", budget: minutes(5, 4), run: || rehearse("crash", &["--reads", "16", "--points", "1600"]) },
     Part { name: "walks", budget: minutes(1, 1), run: || rehearse("walks", &["--seeds", "700"]) },
     Part { name: "bugs", budget: minutes(1, 1), run: bugs },
     Part { name: "tools", budget: minutes(12, 0), run: || real("cluster", &["build"]) },
