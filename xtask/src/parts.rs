@@ -183,24 +183,12 @@ fn without_sim() -> Result<Outcome> {
 }
 
 fn demo() -> Result<Outcome> {
-    let shown =
-        cargo(&["run", "--quiet", "--release", "--package", "windlass", "--", "demo", "--speed", "1000", "--no-tty"])?;
+    // As the README writes it: no package and no binary is named.
+    let shown = cargo(&["run", "--quiet", "--release", "--", "demo", "--speed", "1000", "--no-tty"])?;
     for words in ["It can begin", "Leadership moves", "let Kubernetes replace pd-2", "delete pod openbao-2"] {
         ensure!(shown.contains(words), "the demo does not say {words:?}");
     }
-    let output = cargo(&[
-        "run",
-        "--quiet",
-        "--release",
-        "--package",
-        "windlass",
-        "--",
-        "demo",
-        "--speed",
-        "1000",
-        "-o",
-        "json",
-    ])?;
+    let output = cargo(&["run", "--quiet", "--release", "--", "demo", "--speed", "1000", "-o", "json"])?;
     let summary: Value = serde_json::from_str(output.lines().last().unwrap_or_default())?;
     let upgrades = summary["upgrades"].as_array().map(Vec::as_slice).unwrap_or_default();
     let systems: Vec<&str> = upgrades.iter().filter_map(|upgrade| upgrade["system"].as_str()).collect();

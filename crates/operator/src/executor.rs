@@ -32,7 +32,12 @@ use windlass_plan::{
 };
 use windlass_systems::transport::Peer;
 
-use crate::{Context, error::Error, execute::Actor, observe::Observed};
+use crate::{
+    Context,
+    error::Error,
+    execute::Actor,
+    observe::{self, Observed, is_owned},
+};
 
 /// How long a Job that has ended stays for people to look at.
 const KEPT_SECONDS: i32 = 24 * 60 * 60;
@@ -70,22 +75,16 @@ pub async fn read(context: &Context, resource: &QuorumCluster) -> Fact<Option<Bo
 
 async fn task(context: &Context, namespace: &str, name: &str) -> Result<Option<Task>, Error> {
     let jobs: Api<Job> = Api::namespaced(context.client.clone(), namespace);
-    let found = crate::observe::get(context, &format!("jobs/{namespace}/{name}"), &jobs, name).await?;
+    let found = observe::get(context, &format!("jobs/{namespace}/{name}"), &jobs, name).await?;
     let Some(job) = found else { return Ok(None) };
     let mut pods = Vec::new();
     if has(&job, "Complete") || has(&job, "Failed") {
         let api: Api<Pod> = Api::namespaced(context.client.clone(), namespace);
         let labels = format!("batch.kubernetes.io/job-name={name}");
-        pods = crate::observe::list(context, &format!("pods of {name}"), &api, &labels).await?;
+        pods = observe::list(context, &format!("pods of {name}"), &api, &labels).await?;
         pods.retain(|pod| is_owned(pod, job.uid().as_deref()));
     }
     Ok(Some(Task { job, pods }))
-}
-
-/// Whether this object's controller has that uid.
-fn is_owned(object: &impl Resource, uid: Option<&str>) -> bool {
-    let owners = object.meta().owner_references.as_deref().unwrap_or_default();
-    uid.is_some() && owners.iter().any(|owner| owner.controller == Some(true) && Some(owner.uid.as_str()) == uid)
 }
 
 /// The Job's condition of this type, if it is true.

@@ -8,8 +8,16 @@ pub mod http;
 pub mod openbao;
 pub mod pd;
 
+use windlass_systems::call::Answer;
+
+/// Who answered, and what they said.
+fn said<S, E>(answers: &[Answer<S, E>]) -> Vec<(&str, &S)> {
+    answers.iter().filter_map(|answer| answer.said.as_ref().ok().map(|said| (answer.pod.as_str(), said))).collect()
+}
+
 /// Why nobody, or not everybody, told anything.
-fn silence(errors: impl Iterator<Item: ToString>) -> String {
-    let errors: Vec<String> = errors.map(|error| error.to_string()).collect();
+fn silence<S, E: ToString>(answers: &[Answer<S, E>]) -> String {
+    let errors: Vec<String> =
+        answers.iter().filter_map(|answer| answer.said.as_ref().err()).map(ToString::to_string).collect();
     if errors.is_empty() { "no pod has an address yet".into() } else { errors.join("; ") }
 }

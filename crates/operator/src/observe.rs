@@ -120,10 +120,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     let pods: Api<Pod> = Api::namespaced(context.client.clone(), &namespace);
     let pods = list(context, &format!("pods of {name}"), &pods, &selector(&set)).await?;
     let uid = set.uid();
-    let owned = |pod: &Pod| {
-        pod.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref() && owner.controller == Some(true))
-    };
-    let mut pods: Vec<Pod> = pods.into_iter().filter(owned).collect();
+    let mut pods: Vec<Pod> = pods.into_iter().filter(|pod| is_owned(pod, uid.as_deref())).collect();
     pods.sort_by_key(ResourceExt::name_any);
     let upgrading = resource.status.as_ref().is_some_and(|status| status.upgrade.is_some());
     let nodes = if ahead || upgrading { Some(nodes(context, &pods).await?) } else { None };
@@ -158,6 +155,12 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
         task,
         executor_image,
     })
+}
+
+/// Whether this object's controller has that uid.
+pub fn is_owned(object: &impl Resource, uid: Option<&str>) -> bool {
+    let owners = object.meta().owner_references.as_deref().unwrap_or_default();
+    uid.is_some() && owners.iter().any(|owner| owner.controller == Some(true) && Some(owner.uid.as_str()) == uid)
 }
 
 /// Whether the nodes under these pods are cordoned: one by one, for there may be thousands of others. One that is not there, or may not

@@ -129,6 +129,28 @@ impl Step {
             Self::Park { .. } => "Parked",
         }
     }
+
+    /// The member that it is about.
+    pub fn member(&self) -> Option<&MemberName> {
+        match self {
+            Self::HandOver { from: pod, .. }
+            | Self::Permit { pod, .. }
+            | Self::TakeBack { pod, .. }
+            | Self::DeletePod { pod, .. }
+            | Self::Replace { pod, .. } => Some(pod),
+            Self::TakeSnapshot { .. }
+            | Self::WriteTemplate { .. }
+            | Self::SwitchStrategy { .. }
+            | Self::HoldEvictions
+            | Self::ReleaseEvictions
+            | Self::Park { .. } => None,
+        }
+    }
+
+    /// Whether it takes that member down or moves leadership: everything about a member does, but to leave it alone after all.
+    pub fn disturbs(&self) -> bool {
+        self.member().is_some() && !matches!(self, Self::TakeBack { .. })
+    }
 }
 
 impl fmt::Display for Step {

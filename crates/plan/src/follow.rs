@@ -18,11 +18,11 @@ use crate::{
     record::Record,
     rest::at_rest,
     retarget::{correct_version, passable},
-    rollout::{SOON, halt, roll, wait, write_template},
+    rollout::{halt, roll, wait_or_halt, write_template},
     snapshot,
     version::Version,
     want::{Target, Want},
-    workload::{Pod, Strategy, View},
+    workload::{Strategy, View},
 };
 
 /// Kubernetes replaces nobody by itself when the template changes (H39).
@@ -47,29 +47,24 @@ pub(crate) fn begin(want: &Want, view: &View, slot: &mut Option<Record>, partiti
         Ok(version) => image(version),
         Err(hold) => {
             *slot = before;
-            return if hold.reason.needs_a_person() { halt(hold) } else { wait(hold, SOON) };
+            return wait_or_halt(hold);
         }
-    };
-    // What is taken half way would be of a state that nobody wants to go back to.
-    let snapshot = match &before {
-        Some(before) => before.snapshot.clone(),
-        None => match snapshot::before(want, view, now) {
-            Ok(snapshot) => snapshot,
-            Err(first) => return first,
-        },
     };
     let mut record =
         Record::begin(Order::LeaderLast, from, image(want.target.version.clone()), partition, partition, now);
     record.revision = Some(view.workload.update_revision.clone());
-    record.snapshot = snapshot;
     if let Some(before) = before {
         // Replaced for a template that was given up: one of them that is broken goes first.
-        let replaced = |pod: &&Pod| before.revision.as_ref() == Some(&pod.revision);
-        let replaced = view.outdated().filter(replaced).map(|pod| pod.name.clone());
-        record.abandoned = before.abandoned.into_iter().chain(replaced).collect();
-        record.highest_led = before.highest_led;
-        record.hand_overs = before.hand_overs;
-        record.durations = before.durations;
+        let replaced = view.outdated().filter(|pod| before.revision.as_ref() == Some(&pod.revision));
+        let replaced: Vec<_> = replaced.map(|pod| pod.name.clone()).collect();
+        record = record.instead_of(before);
+        record.abandoned.extend(replaced);
+    } else {
+        // One that is taken half way would be of a state that nobody wants to go back to.
+        record.snapshot = match snapshot::before(want, view, now) {
+            Ok(snapshot) => snapshot,
+            Err(first) => return first,
+        };
     }
     if bug::active(Bug::TemplateTakenOver) {
         *slot = Some(record.clone());

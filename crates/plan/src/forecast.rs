@@ -193,7 +193,7 @@ impl Forecast {
             if let Step::TakeBack { because, .. } = step {
                 return Some(because);
             }
-            if disturbs(step) {
+            if step.disturbs() {
                 return None;
             }
         }
@@ -201,20 +201,6 @@ impl Forecast {
             End::Held(hold) => Some(hold),
             End::Done | End::OutOfSight => None,
         }
-    }
-}
-
-/// Whether a step takes a member down or moves leadership.
-pub fn disturbs(step: &Step) -> bool {
-    match step {
-        Step::HandOver { .. } | Step::Permit { .. } | Step::DeletePod { .. } | Step::Replace { .. } => true,
-        Step::TakeSnapshot { .. }
-        | Step::WriteTemplate { .. }
-        | Step::SwitchStrategy { .. }
-        | Step::HoldEvictions
-        | Step::TakeBack { .. }
-        | Step::ReleaseEvictions
-        | Step::Park { .. } => false,
     }
 }
 
@@ -237,7 +223,7 @@ pub fn forecast(want: &Want, view: &View, now: Timestamp) -> Forecast {
             Decision::Act(step) if told.steps.last().is_some_and(|last| last.step == step) => break,
             Decision::Act(step) => {
                 world.carry_out(&step);
-                let gates = if disturbs(&step) {
+                let gates = if step.disturbs() {
                     plan.gates.into_iter().map(|gate| gate.name).collect()
                 } else if let Some(record) = plan.record.filter(|_| at_rest) {
                     gate::to_begin(want, record.order).map(Cow::Borrowed).collect()
@@ -292,7 +278,7 @@ struct Told {
 
 impl Told {
     fn act(&mut self, step: Step, gates: Vec<Cow<'static, str>>) {
-        self.guessed |= disturbs(&step);
+        self.guessed |= step.disturbs();
         let (after, waits) = (std::mem::take(&mut self.after), std::mem::take(&mut self.waits));
         self.steps.push(Foreseen { step, gates, after, waits });
     }
@@ -334,7 +320,7 @@ fn notes(want: &Want, view: &View, way: Option<&Way>, steps: &[Foreseen], end: &
     let mut notes = Vec::new();
     let members = view.quorum.size();
     let held = matches!(end, End::Held(hold) if hold.reason == Reason::NoSpareMember);
-    if held || (steps().any(disturbs) && !can_spare_one(members)) {
+    if held || (steps().any(Step::disturbs) && !can_spare_one(members)) {
         notes.push(Note::NoSpareMember { members });
     }
     if let Some(Way { from, to, reverting: false, .. }) = way
@@ -369,7 +355,7 @@ fn notes(want: &Want, view: &View, way: Option<&Way>, steps: &[Foreseen], end: &
     if !want.names_target && steps().any(|step| matches!(step, Step::HandOver { .. })) {
         notes.push(Note::LeaderNotChosen);
     }
-    if !want.windows.is_empty() && steps().any(disturbs) {
+    if !want.windows.is_empty() && steps().any(Step::disturbs) {
         notes.push(Note::WindowsEnd);
     }
     notes

@@ -99,6 +99,12 @@ impl Record {
         }
     }
 
+    /// Another target takes the place of the one before: what was learnt on the way to that stays known.
+    pub(crate) fn instead_of(self, before: Self) -> Self {
+        let Self { highest_led, hand_overs, abandoned, snapshot, durations, .. } = before;
+        Self { highest_led, hand_overs, abandoned, snapshot, durations, ..self }
+    }
+
     /// Notes that this stage has begun, unless it has already: its clock keeps running.
     pub fn enter(&mut self, kind: StageKind, pod: &MemberName, now: Timestamp) -> &Stage {
         let stage = match self.stage.take() {

@@ -117,12 +117,10 @@ pub(crate) fn retarget(
         return halt(hold);
     }
     let mut next = Record::begin(record.order, from, want.target.clone(), record.partition, partition, now);
-    next.abandoned = mend::broken_members(want, view, &record, now).chain(record.abandoned.iter().cloned()).collect();
-    next.highest_led = record.highest_led;
-    next.hand_overs = record.hand_overs;
-    next.durations = record.durations;
-    next.snapshot = record.snapshot;
-    next.previous_partitions.extend(record.previous_partitions);
+    next.previous_partitions.extend(record.previous_partitions.iter().copied());
+    let broken: Vec<_> = mend::broken_members(want, view, &record, now).collect();
+    let mut next = next.instead_of(record);
+    next.abandoned.extend(broken);
     if next.order == Order::ReverseOrdinal {
         next.move_partition(partition, view.workload.replicas);
     }

@@ -2,14 +2,16 @@
 
 #![allow(clippy::expect_used, reason = "a test that lacks something has failed")]
 
+mod support;
+
 use std::time::Duration;
 
 use rstest::rstest;
-use serde_json::{Value, json};
-use windlass_rehearsal::{crash, operator, setting::ETCD};
+use serde_json::json;
+use support::{message, transfers, versions};
+use windlass_rehearsal::{operator, setting::ETCD};
 use windlass_sim::{
     harness::{self, Outcome},
-    journal::Event,
     scenario::{Ending, Moment, Scenario, When},
 };
 
@@ -30,20 +32,6 @@ fn run(seed: u64, versions: (&str, &str), timeline: Vec<Moment>, ending: Ending)
 
 fn held(reason: &str) -> Ending {
     Ending::Held(reason.to_owned())
-}
-
-fn message(outcome: &Outcome) -> &str {
-    outcome.subject.pointer("/status/conditions/0/message").and_then(Value::as_str).unwrap_or_default()
-}
-
-fn versions(outcome: &Outcome) -> Vec<String> {
-    let members = crash::end_state(outcome)["members"].as_array().cloned().unwrap_or_default();
-    members.iter().filter_map(|member| member[1].as_str().map(str::to_owned)).collect()
-}
-
-fn transfers(outcome: &Outcome) -> usize {
-    let moved = |event: &Event| matches!(event, Event::Verb { what, changed: true, .. } if what.ends_with("transfer-leadership"));
-    outcome.journal.iter().filter(|entry| moved(&entry.event)).count()
 }
 
 #[rstest]

@@ -2,17 +2,19 @@
 
 #![allow(clippy::expect_used, reason = "a test that lacks something has failed")]
 
+mod support;
+
 use std::time::Duration;
 
 use rstest::rstest;
 use serde_json::{Value, json};
+use support::{message, transfers, versions};
 use windlass_rehearsal::{
-    crash, operator,
+    operator,
     setting::{HTTP, after},
 };
 use windlass_sim::{
     harness::{self, Outcome},
-    journal::Event,
     scenario::{Action, Ending, Moment, Scenario},
     world::BadAnswer,
 };
@@ -32,20 +34,6 @@ fn described(change: impl Fn(&mut Value), timeline: Vec<Moment>, ending: Ending)
         change(&mut object["spec"]["system"]["http"]);
     }
     run(&scenario)
-}
-
-fn message(outcome: &Outcome) -> &str {
-    outcome.subject.pointer("/status/conditions/0/message").and_then(Value::as_str).unwrap_or_default()
-}
-
-fn versions(outcome: &Outcome) -> Vec<String> {
-    let members = crash::end_state(outcome)["members"].as_array().cloned().unwrap_or_default();
-    members.iter().filter_map(|member| member[1].as_str().map(str::to_owned)).collect()
-}
-
-fn transfers(outcome: &Outcome) -> usize {
-    let moved = |event: &Event| matches!(event, Event::Verb { what, changed: true, .. } if what.ends_with("transfer-leadership"));
-    outcome.journal.iter().filter(|entry| moved(&entry.event)).count()
 }
 
 #[rstest]

@@ -46,9 +46,9 @@ impl Application {
     /// Everything that people apply to run it. Every member keeps its data in a folder of its own below `data`, on the node.
     pub fn objects(self, namespace: &str, replicas: usize, image: &str, data: &str) -> Vec<Value> {
         match self {
-            Self::Etcd => vec![etcd::set::service(), etcd::set::stateful_set(namespace, replicas, image, data)],
+            Self::Etcd => etcd::set::objects(namespace, replicas, image, data).into(),
             Self::OpenBao => openbao::set::objects(replicas, image, data),
-            Self::Pd => vec![pd::set::service(), pd::set::stateful_set(namespace, replicas, image, data)],
+            Self::Pd => pd::set::objects(namespace, replicas, image, data).into(),
         }
     }
 

@@ -133,7 +133,7 @@ impl<'a> Quorum<'a> {
         let namespaces: Api<Namespace> = Api::all(stage.client.clone());
         namespaces.create(&PostParams::default(), &serde_json::from_value(made)?).await?;
         let sets: Api<StatefulSet> = Api::namespaced(stage.client.clone(), namespace);
-        let set = set::stateful_set(namespace, 3, "registry.example/etcd:v3.5.35", "/nowhere");
+        let [_, set] = set::objects(namespace, 3, "registry.example/etcd:v3.5.35", "/nowhere");
         sets.create(&PostParams::default(), &serde_json::from_value(set)?).await?;
         let this = Self { stage, namespace, resource: Resource::of(&stage.client, namespace, Application::Etcd), sets };
         wait::until_so("the played pods to be ready", 60, async || {

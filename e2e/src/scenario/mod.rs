@@ -6,6 +6,7 @@ mod control_plane;
 mod etcd;
 mod evidence;
 mod facts;
+mod layout;
 mod openbao;
 mod operator;
 mod pd;
@@ -73,6 +74,37 @@ pub struct Scenario {
     pub ends_at: fn(&Pair) -> &str,
     /// What happens.
     run: for<'a> fn(&'a mut Trial<'_>) -> LocalBoxFuture<'a, Result<()>>,
+}
+
+impl Scenario {
+    /// What most scenarios have in common: the plain upgrade of three members by the operator in pods.
+    const fn usual(application: Application, leader: Option<usize>) -> Self {
+        Self {
+            name: "",
+            shows: "",
+            ci: false,
+            application,
+            described: false,
+            replicas: 3,
+            leader,
+            operators: Operators::Pods,
+            deletions: Deletions::EachOnce,
+            ends_at: |pair| &pair.new.version,
+            run: |trial| Box::pin(stories::rolling::run(trial)),
+        }
+    }
+
+    /// The same without Windlass.
+    const fn baseline(name: &'static str, usual: &Self) -> Self {
+        Self {
+            name,
+            shows: "the same change without Windlass: what a plain RollingUpdate does to the leader",
+            operators: Operators::None,
+            deletions: Deletions::Any,
+            run: |trial| Box::pin(stories::baseline::run(trial)),
+            ..*usual
+        }
+    }
 }
 
 /// All scenarios.

@@ -12,8 +12,8 @@ use windlass_api::{
 };
 use windlass_operator::report::members;
 use windlass_plan::{
-    Forecast, Hold, Reason, Step, View, Want,
-    forecast::{End, Foreseen, Move, disturbs},
+    Forecast, Hold, Reason, View, Want,
+    forecast::{End, Foreseen, Move},
     outcome::{GateState, overridable},
     want::Target,
 };
@@ -220,34 +220,17 @@ fn steps(foreseen: &[Foreseen]) -> Vec<Planned> {
             number,
             name: step.name(),
             text: step.to_string(),
-            pod: pod(step),
-            disturbs: disturbs(step),
+            pod: step.member().map(ToString::to_string),
+            disturbs: step.disturbs(),
             gates: gates.iter().map(ToString::to_string).collect(),
             after: after.iter().map(Held::of).collect(),
             waits_for: waits.iter().map(Held::of).collect(),
             once: once(after, before.as_deref()),
         };
-        before = pod(step).or_else(|| before.take());
+        before = step.member().map(ToString::to_string).or_else(|| before.take());
         planned
     };
     foreseen.iter().zip(1..).map(plan).collect()
-}
-
-/// Whom a step is about.
-fn pod(step: &Step) -> Option<String> {
-    match step {
-        Step::HandOver { from: pod, .. }
-        | Step::Permit { pod, .. }
-        | Step::TakeBack { pod, .. }
-        | Step::DeletePod { pod, .. }
-        | Step::Replace { pod, .. } => Some(pod.to_string()),
-        Step::TakeSnapshot { .. }
-        | Step::WriteTemplate { .. }
-        | Step::SwitchStrategy { .. }
-        | Step::HoldEvictions
-        | Step::ReleaseEvictions
-        | Step::Park { .. } => None,
-    }
 }
 
 /// What was waited for, as what has come by then. The pod is the one of the step before.

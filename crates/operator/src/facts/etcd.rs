@@ -11,30 +11,25 @@ use windlass_plan::{
 };
 use windlass_systems::etcd::{Answer, EtcdMember, Health, Said};
 
-use super::silence;
+use super::{said, silence};
 use crate::system::{Place, Seen};
 
 /// What is known of an etcd quorum whose members are in these places.
 pub fn seen(answers: &[Answer], places: &[Place]) -> Seen {
-    match agreed(answers, places) {
-        Ok(seen) => seen,
-        Err(why) => Seen::unknown(&why),
-    }
+    agreed(answers, places).unwrap_or_else(|why| Seen::unknown(&why))
 }
 
 fn agreed(answers: &[Answer], places: &[Place]) -> Result<Seen, String> {
-    let silence = || silence(answers.iter().filter_map(|answer| answer.said.as_ref().err()));
-    let said: Vec<(&str, &Said)> =
-        answers.iter().filter_map(|answer| answer.said.as_ref().ok().map(|said| (answer.pod.as_str(), said))).collect();
+    let said = said(answers);
     let mut lists = said.iter().filter_map(|(pod, said)| said.members.as_ref().map(|members| (*pod, members)));
-    let Some((first_pod, members)) = lists.next() else { return Err(silence()) };
+    let Some((first_pod, members)) = lists.next() else { return Err(silence(answers)) };
     if let Some((pod, _)) = lists.find(|(_, other)| identities(other) != identities(members)) {
         return Err(format!("{first_pod} and {pod} list different members"));
     }
     let voters = members.iter().filter(|member| !member.is_learner).count();
     let answered = said.iter().filter(|(_, said)| !said.status.is_learner).count();
     if answered < majority(voters) {
-        return Err(format!("only {answered} of {voters} members answered: {}", silence()));
+        return Err(format!("only {answered} of {voters} members answered: {}", silence(answers)));
     }
     if let Some(member) = members.iter().find(|member| member.name.is_empty() && !member.is_learner) {
         return Err(format!("member {:x} was added and has never started", member.id));

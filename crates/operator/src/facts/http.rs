@@ -11,25 +11,20 @@ use windlass_plan::{
 };
 use windlass_systems::http::{Answer, Field, Leader, Said};
 
-use super::silence;
+use super::{said, silence};
 use crate::system::{Place, Seen};
 
 /// What is known of a quorum whose members are in these places.
 pub fn seen(answers: &[Answer], places: &[Place]) -> Seen {
-    match agreed(answers, places) {
-        Ok(seen) => seen,
-        Err(why) => Seen::unknown(&why),
-    }
+    agreed(answers, places).unwrap_or_else(|why| Seen::unknown(&why))
 }
 
 fn agreed(answers: &[Answer], places: &[Place]) -> Result<Seen, String> {
-    let silence = || silence(answers.iter().filter_map(|answer| answer.said.as_ref().err()));
-    let said: Vec<(&str, &Said)> =
-        answers.iter().filter_map(|answer| answer.said.as_ref().ok().map(|said| (answer.pod.as_str(), said))).collect();
+    let said = said(answers);
     let members = members(&said, places)?;
     let answered = said.iter().filter(|(pod, _)| members.contains(pod)).count();
     if answered < majority(members.len()) {
-        return Err(format!("only {answered} of {} members answered: {}", members.len(), silence()));
+        return Err(format!("only {answered} of {} members answered: {}", members.len(), silence(answers)));
     }
     let ids = ids(&said)?;
     let leader = leader(&said, &ids, &members);

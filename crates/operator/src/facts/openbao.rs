@@ -11,21 +11,16 @@ use windlass_plan::{
 };
 use windlass_systems::openbao::{Answer, Raft, RaftServer, Said, State};
 
-use super::silence;
+use super::{said, silence};
 use crate::system::{Place, Seen};
 
 /// What is known of a quorum whose members are in these places.
 pub fn seen(answers: &[Answer], places: &[Place]) -> Seen {
-    match agreed(answers, places) {
-        Ok(seen) => seen,
-        Err(why) => Seen::unknown(&why),
-    }
+    agreed(answers, places).unwrap_or_else(|why| Seen::unknown(&why))
 }
 
 fn agreed(answers: &[Answer], places: &[Place]) -> Result<Seen, String> {
-    let silence = || silence(answers.iter().filter_map(|answer| answer.said.as_ref().err()));
-    let said: Vec<(&str, &Said)> =
-        answers.iter().filter_map(|answer| answer.said.as_ref().ok().map(|said| (answer.pod.as_str(), said))).collect();
+    let said = said(answers);
     let (leader, raft) = match active(&said) {
         Ok((pod, said)) => (
             pod,
@@ -36,7 +31,7 @@ fn agreed(answers: &[Answer], places: &[Place]) -> Result<Seen, String> {
             })?,
         ),
         Err(why) if answers.iter().all(|answer| answer.said.is_ok()) => return Err(why),
-        Err(why) => return Err(format!("{why}: {}", silence())),
+        Err(why) => return Err(format!("{why}: {}", silence(answers))),
     };
     let names = name(&raft.servers, places)?;
     let voters: Vec<&MemberName> =
@@ -45,7 +40,7 @@ fn agreed(answers: &[Answer], places: &[Place]) -> Result<Seen, String> {
         |voter: &&&MemberName| said.iter().any(|(pod, said)| voter.as_str() == *pod && said.health.state.takes_part());
     let present = voters.iter().filter(takes_part).count();
     if present < majority(voters.len()) {
-        return Err(format!("only {present} of {} members take part: {}", voters.len(), silence()));
+        return Err(format!("only {present} of {} members take part: {}", voters.len(), silence(answers)));
     }
     let leader =
         contradicted(leader, raft, &said, &names).map_or_else(|| Fact::Known(MemberName::new(leader)), Fact::Unknown);

@@ -5,15 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use windlass_plan::{Fact, Member, MemberName, Quorum, Version, quorum::majority};
 use windlass_systems::pd::{Answer, PdMember, Ready, Said};
 
-use super::silence;
+use super::{said, silence};
 
 /// What is known of a PD quorum.
 pub fn quorum(answers: &[Answer]) -> Quorum {
-    let silence = || silence(answers.iter().filter_map(|answer| answer.said.as_ref().err()));
-    let said: Vec<(&str, &Said)> =
-        answers.iter().filter_map(|answer| answer.said.as_ref().ok().map(|said| (answer.pod.as_str(), said))).collect();
+    let said = said(answers);
     let Some(((first_pod, first), others)) = said.split_first() else {
-        return Quorum::unknown(&silence());
+        return Quorum::unknown(&silence(answers));
     };
     let listed = identities(&first.members);
     if let Some((pod, _)) = others.iter().find(|(_, said)| identities(&said.members) != listed) {
@@ -24,7 +22,7 @@ pub fn quorum(answers: &[Answer]) -> Quorum {
             "only {} of {} members answered: {}",
             said.len(),
             first.members.len(),
-            silence()
+            silence(answers)
         ));
     }
     if let Some(member) = first.members.iter().find(|member| member.name.is_empty()) {

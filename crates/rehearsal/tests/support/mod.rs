@@ -8,7 +8,7 @@ pub mod stage;
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use serde_json::{Value, json};
-use windlass_rehearsal::{operator, pd};
+use windlass_rehearsal::{crash, operator, pd};
 use windlass_sim::{
     harness::{self, Outcome, Program, is_ours},
     invariants::Verdict,
@@ -25,6 +25,23 @@ pub const A_WHILE: Duration = Duration::from_mins(3);
 /// Three members at [`FROM`], and a QuorumCluster that wants [`TO`].
 pub fn three() -> Vec<Value> {
     pd::objects(3, FROM, TO)
+}
+
+/// What the QuorumCluster says in the end.
+pub fn message(outcome: &Outcome) -> &str {
+    outcome.subject.pointer("/status/conditions/0/message").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What every member runs in the end.
+pub fn versions(outcome: &Outcome) -> Vec<String> {
+    let members = crash::end_state(outcome)["members"].as_array().cloned().unwrap_or_default();
+    members.iter().filter_map(|member| member[1].as_str().map(str::to_owned)).collect()
+}
+
+/// How often etcd's leadership was moved by a call.
+pub fn transfers(outcome: &Outcome) -> usize {
+    let moved = |event: &Event| matches!(event, Event::Verb { what, changed: true, .. } if what.ends_with("transfer-leadership"));
+    outcome.journal.iter().filter(|entry| moved(&entry.event)).count()
 }
 
 /// The same objects, one kind of them changed.

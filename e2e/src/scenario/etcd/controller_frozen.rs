@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::{pause_after_the_first, set};
+use super::pause_after_the_first;
 use crate::{
     cluster::Process,
     say,
@@ -43,7 +43,7 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
         Ok((partition < before).then_some(partition))
     })
     .await?;
-    let pod = set::pod(usize::try_from(permitted).context("a partition below zero")?);
+    let pod = trial.application.pod(usize::try_from(permitted).context("a partition below zero")?);
     let uid = trial.uid(&pod).await?;
     say(&format!("{pod} may be replaced, and leadership moves onto it"));
     trial.lead_once(&pod).await?;

@@ -11,7 +11,7 @@ use kube::{
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::{is_up, set};
+use super::is_up;
 use crate::{
     say,
     scenario::{trial::Trial, wait},
@@ -23,7 +23,7 @@ const TRIES: usize = 6;
 /// Evicts what must not go, drains the node for a while, and evicts again when the upgrade is over.
 pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     trial.ask_for_new().await?;
-    let top = set::pod(trial.replicas - 1);
+    let top = trial.application.pod(trial.replicas - 1);
     let uid = trial.uid(&top).await?;
     wait::until_so("the first member to be replaced", 60, async || {
         let pod = trial.pods.get_opt(&top).await?;
@@ -44,7 +44,10 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     trial.finish(240).await?;
 
     let leader = trial.leader()?;
-    let follower = (0..trial.replicas).map(set::pod).find(|pod| *pod != leader).context("there is no follower")?;
+    let follower = (0..trial.replicas)
+        .map(|ordinal| trial.application.pod(ordinal))
+        .find(|pod| *pod != leader)
+        .context("there is no follower")?;
     let uid = trial.uid(&follower).await?;
     say(&format!("the upgrade is over, {follower} is evicted"));
     wait::until_so("an eviction to be let through", 30, async || evict(trial, &follower).await).await?;
@@ -69,9 +72,9 @@ async fn evict_all(trial: &Trial<'_>) -> Result<usize> {
     let held = usize::try_from(trial.partition().await?)?;
     let mut refused = 0;
     for ordinal in 0..held.min(trial.replicas) {
-        let gone = evict(trial, &set::pod(ordinal)).await?;
+        let gone = evict(trial, &trial.application.pod(ordinal)).await?;
         let permitted = usize::try_from(trial.partition().await?)? <= ordinal;
-        ensure!(!gone || permitted, "{} was evicted in the middle of the upgrade", set::pod(ordinal));
+        ensure!(!gone || permitted, "{} was evicted in the middle of the upgrade", trial.application.pod(ordinal));
         refused += usize::from(!gone);
     }
     Ok(refused)

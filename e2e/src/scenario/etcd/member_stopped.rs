@@ -7,14 +7,15 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::{pause_after_the_first, set};
+use super::pause_after_the_first;
 use crate::{audit, say, scenario::trial::Trial};
 
 /// A member that says nothing is neither healthy nor dead: nobody else may go meanwhile.
 pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     pause_after_the_first(trial).await?;
     let leader = trial.leader()?;
-    let followers: Vec<String> = (0..trial.replicas).map(set::pod).filter(|pod| *pod != leader).collect();
+    let followers: Vec<String> =
+        (0..trial.replicas).map(|ordinal| trial.application.pod(ordinal)).filter(|pod| *pod != leader).collect();
     let pod = trial.rng.pick(&followers).context("there is no follower")?.clone();
     say(&format!("{pod} stops answering"));
     kill_process(trial.member_process(&pod)?, Signal::STOP)?;

@@ -15,37 +15,18 @@ use serde_json::json;
 
 use super::{
     Deletions, Operators, Scenario,
-    stories::{baseline, broken_image, operator_killed, rolling},
+    stories::{broken_image, operator_killed},
     trial::Trial,
     wait,
 };
 use crate::client::Application;
 
-/// What most scenarios have in common: three members, the leader on the ordinal that goes first.
-const USUAL: Scenario = Scenario {
-    name: "",
-    shows: "",
-    ci: false,
-    application: Application::Etcd,
-    described: false,
-    replicas: 3,
-    leader: Some(2),
-    operators: Operators::Pods,
-    deletions: Deletions::EachOnce,
-    ends_at: |pair| &pair.new.version,
-    run: |trial| Box::pin(rolling::run(trial)),
-};
+/// The leader is on the ordinal that goes first.
+const USUAL: Scenario = Scenario::usual(Application::Etcd, Some(2));
 
 /// All scenarios of etcd.
 pub const SCENARIOS: &[Scenario] = &[
-    Scenario {
-        name: "etcd-baseline",
-        shows: "the same change without Windlass: what a plain RollingUpdate does to the leader",
-        operators: Operators::None,
-        deletions: Deletions::Any,
-        run: |trial| Box::pin(baseline::run(trial)),
-        ..USUAL
-    },
+    Scenario::baseline("etcd-baseline", &USUAL),
     Scenario {
         name: "etcd-rolling-3",
         shows: "three members, the leader on the ordinal that goes first; the operator in pods",
@@ -143,7 +124,7 @@ async fn pause_after_the_first(trial: &Trial<'_>) -> Result<()> {
         let pods = trial.pods.list(&ListParams::default()).await?.items;
         let partition = usize::try_from(trial.partition().await?)?;
         let at_rest = |ordinal: usize| {
-            let pod = pods.iter().find(|pod| pod.name_any() == set::pod(ordinal));
+            let pod = pods.iter().find(|pod| pod.name_any() == trial.application.pod(ordinal));
             pod.is_some_and(|pod| {
                 let new = pod.labels().get("controller-revision-hash") == status.update_revision.as_ref();
                 is_up(pod) && (new || ordinal < partition)

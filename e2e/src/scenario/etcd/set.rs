@@ -1,86 +1,28 @@
-//! etcd as people lay it out on Kubernetes: a headless Service that also names pods which are not ready, a StatefulSet with
-//! RollingUpdate, members that find each other by their pods' names.
+//! etcd's place on Kubernetes.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::scenario::layout::{self, Probe};
 
 /// The StatefulSet, its container, its Service and the QuorumCluster all have this name.
 pub const NAME: &str = "etcd";
 /// Where clients speak to a member.
 pub const PORT: u16 = 2379;
 
-/// The pod of this ordinal.
-pub fn pod(ordinal: usize) -> String {
-    format!("{NAME}-{ordinal}")
-}
-
-/// The headless Service.
-pub fn service() -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": NAME},
-        "spec": {
-            "clusterIP": "None",
-            // Members must find each other before they are ready.
-            "publishNotReadyAddresses": true,
-            "selector": {"app": NAME},
-            "ports": [{"name": "client", "port": PORT}, {"name": "peer", "port": 2380}],
-        },
-    })
-}
-
-/// The StatefulSet. Every member keeps its data in a folder of its own below `data`, on the node.
-pub fn stateful_set(namespace: &str, replicas: usize, image: &str, data: &str) -> Value {
-    let host = |pod: &str| format!("http://{pod}.{NAME}.{namespace}.svc.cluster.local");
-    let members: Vec<String> =
-        (0..replicas).map(|ordinal| format!("{0}={1}:2380", pod(ordinal), host(&pod(ordinal)))).collect();
-    let me = host("$(POD_NAME)");
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": {"name": NAME},
-        "spec": {
-            "replicas": replicas,
-            "serviceName": NAME,
-            // A member is ready when there is a quorum: the first ones must not wait for each other.
-            "podManagementPolicy": "Parallel",
-            "updateStrategy": {"type": "RollingUpdate"},
-            "selector": {"matchLabels": {"app": NAME}},
-            "template": {
-                "metadata": {"labels": {"app": NAME}},
-                "spec": {
-                    "terminationGracePeriodSeconds": 10,
-                    "containers": [{
-                        "name": NAME,
-                        "image": image,
-                        "args": [
-                            "--name=$(POD_NAME)",
-                            "--data-dir=/data/etcd",
-                            "--listen-client-urls=http://0.0.0.0:2379",
-                            format!("--advertise-client-urls={me}:2379"),
-                            "--listen-peer-urls=http://0.0.0.0:2380",
-                            format!("--initial-advertise-peer-urls={me}:2380"),
-                            format!("--initial-cluster={}", members.join(",")),
-                            format!("--initial-cluster-token={namespace}"),
-                            "--initial-cluster-state=new",
-                        ],
-                        "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
-                        "ports": [{"name": "client", "containerPort": PORT}, {"name": "peer", "containerPort": 2380}],
-                        "readinessProbe": {
-                            "httpGet": {"path": "/readyz", "port": "client"},
-                            "periodSeconds": 1, "timeoutSeconds": 2, "failureThreshold": 3,
-                        },
-                        "livenessProbe": {
-                            "httpGet": {"path": "/livez", "port": "client"},
-                            "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 12,
-                        },
-                        // Without a request it would get next to no time on a busy node.
-                        "resources": {"requests": {"cpu": "200m", "memory": "128Mi"}},
-                        "volumeMounts": [{"name": "data", "mountPath": "/data", "subPathExpr": "$(POD_NAME)"}],
-                    }],
-                    "volumes": [{"name": "data", "hostPath": {"path": data, "type": "DirectoryOrCreate"}}],
-                },
-            },
-        },
+/// Its Service and its StatefulSet.
+pub fn objects(namespace: &str, replicas: usize, image: &str, data: &str) -> [Value; 2] {
+    let probe = Probe { ready: "/readyz", alive: Some("/livez") };
+    layout::objects((NAME, PORT), (namespace, replicas, image, data), &probe, |place| {
+        vec![
+            "--name=$(POD_NAME)".into(),
+            "--data-dir=/data/etcd".into(),
+            "--listen-client-urls=http://0.0.0.0:2379".into(),
+            format!("--advertise-client-urls={}:2379", place.me),
+            "--listen-peer-urls=http://0.0.0.0:2380".into(),
+            format!("--initial-advertise-peer-urls={}:2380", place.me),
+            format!("--initial-cluster={}", place.everybody),
+            format!("--initial-cluster-token={namespace}"),
+            "--initial-cluster-state=new".into(),
+        ]
     })
 }

@@ -18,37 +18,18 @@ use serde_json::{Value, json};
 
 use super::{
     Deletions, Operators, Scenario,
-    stories::{baseline, deadline, operator_killed, rolling},
+    stories::{deadline, operator_killed},
     trial::Trial,
     wait,
 };
 use crate::client::{Application, OpenBao};
 
-/// What most scenarios have in common: three members, the operator in pods.
-const USUAL: Scenario = Scenario {
-    name: "",
-    shows: "",
-    ci: false,
-    application: Application::OpenBao,
-    described: false,
-    replicas: 3,
-    leader: None,
-    operators: Operators::Pods,
-    deletions: Deletions::EachOnce,
-    ends_at: |pair| &pair.new.version,
-    run: |trial| Box::pin(rolling::run(trial)),
-};
+/// Whoever was elected leads.
+const USUAL: Scenario = Scenario::usual(Application::OpenBao, None);
 
 /// All scenarios of OpenBao.
 pub const SCENARIOS: &[Scenario] = &[
-    Scenario {
-        name: "openbao-baseline",
-        shows: "the same change without Windlass: what a plain RollingUpdate does to the leader",
-        operators: Operators::None,
-        deletions: Deletions::Any,
-        run: |trial| Box::pin(baseline::run(trial)),
-        ..USUAL
-    },
+    Scenario::baseline("openbao-baseline", &USUAL),
     Scenario {
         name: "openbao-rolling-3",
         shows: "three members as the chart lays them out, OnDelete: the leader goes last; the operator in pods",

@@ -5,35 +5,16 @@ pub mod set;
 
 use super::{
     Deletions, Operators, Scenario,
-    stories::{baseline, deadline, operator_killed, rolling},
+    stories::{deadline, operator_killed},
 };
 use crate::client::Application;
 
-/// What most scenarios have in common: three members, the leader on the ordinal that goes first.
-const USUAL: Scenario = Scenario {
-    name: "",
-    shows: "",
-    ci: false,
-    application: Application::Pd,
-    described: false,
-    replicas: 3,
-    leader: Some(2),
-    operators: Operators::Pods,
-    deletions: Deletions::EachOnce,
-    ends_at: |pair| &pair.new.version,
-    run: |trial| Box::pin(rolling::run(trial)),
-};
+/// The leader is on the ordinal that goes first.
+const USUAL: Scenario = Scenario::usual(Application::Pd, Some(2));
 
 /// All scenarios of PD.
 pub const SCENARIOS: &[Scenario] = &[
-    Scenario {
-        name: "pd-baseline",
-        shows: "the same change without Windlass: what a plain RollingUpdate does to the leader",
-        operators: Operators::None,
-        deletions: Deletions::Any,
-        run: |trial| Box::pin(baseline::run(trial)),
-        ..USUAL
-    },
+    Scenario::baseline("pd-baseline", &USUAL),
     Scenario {
         name: "pd-rolling-3",
         shows: "three members, the leader on the ordinal that goes first; the operator in pods",
