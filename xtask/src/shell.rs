@@ -15,6 +15,18 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
+/// `cargo` at the root, without what the one that runs us says of itself: libraries whose build looks at that would be built anew, and
+/// everything above them, for every place that the workspace is in.
+fn plain_cargo() -> Command {
+    let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+    let of_xtask = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in env::vars().filter(|(name, _)| of_xtask(name)) {
+        cargo.env_remove(name);
+    }
+    cargo.current_dir(root());
+    cargo
+}
+
 /// `cargo` with these words, shown as it runs. What it printed on standard output; an error if it failed.
 pub fn cargo(words: &[&str]) -> Result<String> {
     match cargo_code(words)? {
@@ -25,10 +37,8 @@ pub fn cargo(words: &[&str]) -> Result<String> {
 
 /// The same with its exit code, whatever that is.
 pub fn cargo_code(words: &[&str]) -> Result<(i32, String)> {
-    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let mut child = Command::new(cargo)
+    let mut child = plain_cargo()
         .args(words)
-        .current_dir(root())
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .spawn()
@@ -51,11 +61,9 @@ pub fn cargo_code(words: &[&str]) -> Result<(i32, String)> {
 
 /// A command of the tests on a real cluster; its exit code is ours.
 pub fn e2e(command: &str, words: &[String]) -> Result<ExitCode> {
-    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let status = Command::new(cargo)
+    let status = plain_cargo()
         .args(["run", "--quiet", "--package", "windlass-e2e", "--", command])
         .args(words)
-        .current_dir(root())
         .status()
         .context("cargo can't be started")?;
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass_plan::{
     approval::Mode,
+    outcome::When,
     path::{self, Path},
 };
 
@@ -509,6 +510,18 @@ pub struct Gates {
     /// What a person approves first.
     #[serde(default)]
     pub approval: Approval,
+    /// What must be so of objects in this namespace. The gate of each is called `Check/` and its name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub checks: Vec<ObjectCheck>,
+    /// What Prometheus must measure. The gate of each is called `Analysis/` and its name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub analysis: Vec<Analysis>,
+    /// Whom to ask, or what to run, before and after. The gate of each is called `Hook/` and its name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub hooks: Vec<Hook>,
     /// Gates to set aside for a while. What guards the quorum, its leader or Windlass' own writes can't be set aside.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["gate"]))]
@@ -573,37 +586,166 @@ impl From<ApprovalMode> for Mode {
 #[serde(rename_all = "camelCase")]
 pub struct Override {
     /// Which, by its name in status.gates.
-    pub gate: OverridableGate,
+    #[schemars(regex(pattern = OVERRIDABLE), length(max = 80))]
+    pub gate: String,
     /// Until when. Afterwards it counts again.
     pub until: Time,
 }
 
-/// The gates that can be set aside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum OverridableGate {
-    /// A maintenance window is open for long enough.
-    MaintenanceWindow,
-    /// A person approved what comes next.
-    Approval,
-    /// Replaced members have been well for long enough.
-    Soak,
-    /// No node under a member is cordoned.
-    NodeDrain,
-    /// Nobody else is at work on the members: the annotation windlass.dev/locked-by is not there.
-    ConcurrentOperation,
+/// The gates that can be set aside: a maintenance window is open for long enough; a person approved what comes next; replaced members have
+/// been well for long enough; no node under a member is cordoned; nobody else is at work on the members; and what people named themselves.
+pub(crate) const OVERRIDABLE: &str = r"^(MaintenanceWindow|Approval|Soak|NodeDrain|ConcurrentOperation|(Check|Analysis|Hook)/[a-z0-9]([-a-z0-9]*[a-z0-9])?)$";
+
+/// What a gate may be called.
+const GATE_NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+
+/// Something that must be so of objects before every member that is taken down or hands over. What can't be read, or does not come to
+/// true or false, blocks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectCheck {
+    /// How people call it.
+    #[schemars(length(max = 63), regex(pattern = GATE_NAME))]
+    pub name: String,
+    /// Which objects. Windlass must be allowed to get and list them.
+    pub objects: Objects,
+    /// Yields true where it may go on. `objects` is the list of them, without managedFields, in the order of their names; one that is named
+    /// and does not exist is not in it. A field that is not there is no answer: ask for it with `has()`.
+    #[schemars(length(min = 1, max = 1024))]
+    pub cel: String,
 }
 
-impl OverridableGate {
-    /// The gate's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::MaintenanceWindow => "MaintenanceWindow",
-            Self::Approval => "Approval",
-            Self::Soak => "Soak",
-            Self::NodeDrain => "NodeDrain",
-            Self::ConcurrentOperation => "ConcurrentOperation",
+/// Objects in this namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!(self.apiVersion == 'v1' && self.kind == 'Secret')").message("Secrets are not looked at").field_path(".kind"))]
+#[x_kube(validation = Rule::new("!has(self.name) || !has(self.labelSelector)").message("set name or labelSelector, not both"))]
+pub struct Objects {
+    /// Group and version, like `batch/v1`.
+    #[schemars(length(max = 253), regex(pattern = r"^([a-z0-9.-]+/)?v[0-9][a-z0-9]*$"))]
+    pub api_version: String,
+    /// The kind, like `Job`.
+    #[schemars(length(max = 63), regex(pattern = r"^[A-Z][A-Za-z0-9]*$"))]
+    pub kind: String,
+    /// The one of this name; without it, all that `labelSelector` selects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub name: Option<String>,
+    /// Those with these labels, as kubectl's `-l` writes them; all of them without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub label_selector: Option<String>,
+}
+
+/// Something that Prometheus must measure before every member that is taken down or hands over. What can't be measured blocks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Analysis {
+    /// How people call it.
+    #[schemars(length(max = 63), regex(pattern = GATE_NAME))]
+    pub name: String,
+    /// Where Prometheus is.
+    pub prometheus: ServiceRef,
+    /// The query, in PromQL. One that yields nothing is no measurement.
+    #[schemars(length(min = 1, max = 4096))]
+    pub query: String,
+    /// Yields true where a value is good: of every series that the query yields. It sees `value`, a number, and `labels`.
+    #[schemars(length(min = 1, max = 1024))]
+    pub cel: String,
+    /// It holds when so many measurements in a row were bad, and passes with the next good one. An operator that has just started knows of
+    /// none before, and holds at the first.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 100))]
+    pub consecutive_failures: u32,
+    /// How often it is measured, written like a deadline.
+    #[serde(default = "half_a_minute")]
+    #[schemars(regex(pattern = DURATION))]
+    pub interval: String,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn half_a_minute() -> String {
+    "30s".into()
+}
+
+/// A Service, dialled at its cluster address. One in another namespace must have been allowed when the operator was started
+/// (`--allow-service NAMESPACE/NAME`): nobody reaches further through Windlass than they can by themselves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceRef {
+    /// Its name.
+    #[schemars(length(min = 1, max = 63))]
+    pub name: String,
+    /// Its namespace; this one without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub namespace: Option<String>,
+    /// Its port.
+    #[schemars(range(min = 1, max = 65535))]
+    pub port: i32,
+    /// The path; of Prometheus, what comes before `/api/v1`.
+    #[serde(default)]
+    #[schemars(length(max = 1024), regex(pattern = r"^(/[A-Za-z0-9._~/-]*)?$"))]
+    pub path: String,
+    /// A Secret in this namespace with the certificate authority as `ca.crt`: talk TLS. The certificate must be valid for
+    /// `NAME.NAMESPACE.svc`. Without it, plain HTTP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub ca_secret: Option<String>,
+}
+
+/// Whom to ask, or what to run: either `webhook` or `job`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.webhook) != has(self.job)").message("set either webhook or job"))]
+#[x_kube(validation = Rule::new("!has(self.job) || self.when != 'BeforeEachMember'").message("a Job runs once: BeforeUpgrade or AfterUpgrade").field_path(".when"))]
+pub struct Hook {
+    /// How people call it.
+    #[schemars(length(max = 63), regex(pattern = GATE_NAME))]
+    pub name: String,
+    /// Before or after what.
+    pub when: HookTime,
+    /// A Service that is sent a POST with JSON that says what is about to happen. A 2xx is yes, 409 is no, everything else is no answer. It is
+    /// asked again until it says yes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<ServiceRef>,
+    /// A Job that must complete. It must bear being run again: another edit of this resource, or another target, runs another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobHook>,
+}
+
+/// When a hook has its say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum HookTime {
+    /// Before anything is written or replaced for a target; a target that changes half way is the same upgrade.
+    BeforeUpgrade,
+    /// Before every member that is taken down or hands over.
+    BeforeEachMember,
+    /// When every member is replaced and well, before the upgrade is called done. Going back asks nobody.
+    AfterUpgrade,
+}
+
+impl From<HookTime> for When {
+    fn from(time: HookTime) -> Self {
+        match time {
+            HookTime::BeforeUpgrade => Self::BeforeUpgrade,
+            HookTime::BeforeEachMember => Self::BeforeMember,
+            HookTime::AfterUpgrade => Self::AfterUpgrade,
         }
     }
+}
+
+/// A Job like those of a CronJob, as `kubectl create job --from=cronjob/NAME` makes it. Whoever wrote the CronJob decided what may run; it
+/// may be suspended for good.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobHook {
+    /// The CronJob's name, in this namespace.
+    #[schemars(length(min = 1, max = 52))]
+    pub cron_job: String,
 }
 
 /// What is stored before an upgrade begins. A Job does it, so that neither the operator's death nor its memory is at stake; the Job

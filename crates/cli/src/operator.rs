@@ -49,6 +49,10 @@ pub struct Arguments {
     /// The image of executor Jobs, where a resource names none in spec.upgrade.executorImage
     #[arg(long, env = "WINDLASS_EXECUTOR_IMAGE")]
     executor_image: Option<String>,
+    /// A Service that gates may ask from every namespace, like the cluster's Prometheus; may be given several times. A QuorumCluster's
+    /// gates ask Services of its own namespace in any case
+    #[arg(long = "allow-service", value_name = "NAMESPACE/NAME", value_parser = service)]
+    allowed_services: Vec<String>,
     /// How logs are written
     #[arg(long, value_enum, default_value_t = LogFormat::Json)]
     log_format: LogFormat,
@@ -89,6 +93,7 @@ async fn operate(arguments: Arguments) -> Result<()> {
         write_deadline: lease / 3,
         namespace: arguments.namespace,
         executor_image: arguments.executor_image,
+        allowed_services: arguments.allowed_services.into_iter().collect(),
         ..Settings::default()
     };
     settings.check().map_err(|why| anyhow!(why))?;
@@ -104,6 +109,14 @@ async fn operate(arguments: Arguments) -> Result<()> {
     tokio::select! {
         () = &mut running => Ok(()),
         served = &mut serving => served.context("the HTTP server ended"),
+    }
+}
+
+/// A Service, as it is named here.
+fn service(text: &str) -> Result<String, String> {
+    match text.split('/').collect::<Vec<_>>().as_slice() {
+        [namespace, name] if !namespace.is_empty() && !name.is_empty() => Ok(text.to_owned()),
+        _ => Err("it must be NAMESPACE/NAME".to_owned()),
     }
 }
 

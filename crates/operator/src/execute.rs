@@ -22,7 +22,7 @@ use windlass_plan::{
 };
 
 use crate::{
-    Context,
+    Context, asked,
     error::{Class, Error},
     executor,
     lease::{Lease, Term},
@@ -70,6 +70,7 @@ pub async fn execute(
     match step {
         // Boxed here and below: a Job is a large thing to hold.
         Step::TakeSnapshot { attempt } => Box::pin(executor::take_snapshot(actor, resource, observed, attempt)).await,
+        Step::StartJob { gate } => Box::pin(asked::job::start(actor, resource, observed, gate)).await,
         Step::WriteTemplate { image, strategy } => {
             let mut patch = vec![json!({
                 "op": "replace", "path": format!("/spec/template/spec/containers/{container}/image"), "value": image,

@@ -40,7 +40,7 @@ use crate::{
 };
 
 /// How long a Job that has ended stays for people to look at.
-const KEPT_SECONDS: i32 = 24 * 60 * 60;
+pub const KEPT_SECONDS: i32 = 24 * 60 * 60;
 /// The user that the image's processes run as.
 const USER: i64 = 65532;
 
@@ -88,7 +88,7 @@ async fn task(context: &Context, namespace: &str, name: &str) -> Result<Option<T
 }
 
 /// The Job's condition of this type, if it is true.
-fn condition<'a>(job: &'a Job, kind: &str) -> Option<&'a k8s_openapi::api::batch::v1::JobCondition> {
+pub fn condition<'a>(job: &'a Job, kind: &str) -> Option<&'a k8s_openapi::api::batch::v1::JobCondition> {
     let conditions = job.status.as_ref()?.conditions.as_deref()?;
     conditions.iter().find(|condition| condition.type_ == kind && condition.status == "True")
 }

@@ -10,18 +10,18 @@ use windlass_plan::{
     outcome::{CONCURRENT_OPERATION, ExternalGate, NODE_DRAIN, Outcome},
 };
 
-use crate::observe::Observed;
+use crate::{asked, observe::Observed};
 
 /// Whoever is at work on the members writes here what they do; on the StatefulSet or on the QuorumCluster.
 pub const LOCKED_BY: &str = "windlass.dev/locked-by";
 
 /// What these gates say; nothing is said of nodes where nobody looked at them.
 pub fn external(resource: &QuorumCluster, observed: &Observed, set: &StatefulSet) -> Vec<ExternalGate> {
-    let gate = |name: &str, outcome: Outcome| ExternalGate { name: name.to_owned(), outcome };
-    let mut gates = vec![gate(CONCURRENT_OPERATION, unlocked(resource, set))];
+    let mut gates = vec![ExternalGate::new(CONCURRENT_OPERATION, unlocked(resource, set))];
     if let Some(nodes) = &observed.nodes {
-        gates.push(gate(NODE_DRAIN, nodes_stay(&observed.pods, nodes)));
+        gates.push(ExternalGate::new(NODE_DRAIN, nodes_stay(&observed.pods, nodes)));
     }
+    gates.extend(asked::gates(resource, &observed.answers));
     gates
 }
 

@@ -8,6 +8,7 @@
 //! [`run`] is one future without tasks of its own: dropping it is a crash, not polling it is a freeze, and a test can do both at
 //! any point.
 
+pub mod asked;
 pub mod auth;
 pub mod client;
 pub mod clock;
@@ -58,6 +59,8 @@ pub struct Context {
     pub own_writes: OwnWrites,
     /// Tokens for the systems that want one.
     pub tokens: Tokens,
+    /// What gates said that are asked elsewhere.
+    pub asked: asked::Memory,
 }
 
 impl Context {
@@ -71,6 +74,7 @@ impl Context {
             metrics: Arc::default(),
             own_writes: OwnWrites::default(),
             tokens: Tokens::default(),
+            asked: asked::Memory::default(),
         }
     }
 

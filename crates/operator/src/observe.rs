@@ -28,7 +28,9 @@ use windlass_systems::{
 };
 
 use crate::{
-    Context, describe,
+    Context,
+    asked::{self, Answers},
+    describe,
     dial::TlsMaterial,
     error::{Class, Error},
     executor::{self, Task},
@@ -64,6 +66,8 @@ pub struct Observed {
     pub task: Fact<Option<Box<Task>>>,
     /// What executor Jobs run.
     pub executor_image: Option<String>,
+    /// What the gates said that are asked elsewhere.
+    pub answers: Answers,
 }
 
 /// The custom resource itself; none if it is gone.
@@ -111,6 +115,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
             token: None,
             task: Fact::Known(None),
             executor_image: None,
+            answers: Answers::new(),
         });
     };
 
@@ -140,6 +145,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     // Boxed: a Job is a large thing to hold.
     let task = Box::pin(executor::read(context, resource)).await;
     let executor_image = executor::image(context, resource);
+    let answers = Box::pin(asked::ask(context, resource, &set, ahead)).await;
     Ok(Observed {
         since,
         set: Some(set),
@@ -154,6 +160,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
         token,
         task,
         executor_image,
+        answers,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Numbers that a deployment may want to change. Their relations matter more than their values: see [`Settings::check`].
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 /// How the operator runs.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct Settings {
     pub namespace: Option<String>,
     /// The image of executor Jobs, where a resource names none.
     pub executor_image: Option<String>,
+    /// Services, as `NAMESPACE/NAME`, that gates may ask from every namespace.
+    pub allowed_services: BTreeSet<String>,
 }
 
 impl Default for Settings {
@@ -52,6 +54,7 @@ impl Default for Settings {
             concurrency: 16,
             namespace: None,
             executor_image: None,
+            allowed_services: BTreeSet::new(),
         }
     }
 }

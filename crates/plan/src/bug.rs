@@ -98,6 +98,8 @@ pub enum Bug {
     FollowsRollingUpdate,
     /// An upgrade begins while its snapshot is still being taken, or has failed.
     SnapshotNotAwaited,
+    /// What has to run before an upgrade begins or is done is not waited for.
+    HooksNotAwaited,
     /// A Job of the right name is believed, whoever made it.
     ForeignJobBelieved,
 }

@@ -47,6 +47,11 @@ pub enum Step {
         /// Which try. The Job's name comes from it, so that asking twice makes one Job.
         attempt: Attempt,
     },
+    /// Make the Job that a gate of this name waits for.
+    StartJob {
+        /// Which gate.
+        gate: String,
+    },
     /// Write the pod template's image, with everything held in the same write (H8).
     WriteTemplate {
         /// The new image.
@@ -117,6 +122,7 @@ impl Step {
     pub fn name(&self) -> &'static str {
         match self {
             Self::TakeSnapshot { .. } => "SnapshotBegun",
+            Self::StartJob { .. } => "JobStarted",
             Self::WriteTemplate { .. } => "TemplateWritten",
             Self::SwitchStrategy { .. } => "StrategySwitched",
             Self::HoldEvictions => "EvictionsHeld",
@@ -139,6 +145,7 @@ impl Step {
             | Self::DeletePod { pod, .. }
             | Self::Replace { pod, .. } => Some(pod),
             Self::TakeSnapshot { .. }
+            | Self::StartJob { .. }
             | Self::WriteTemplate { .. }
             | Self::SwitchStrategy { .. }
             | Self::HoldEvictions
@@ -159,6 +166,7 @@ impl fmt::Display for Step {
             Self::TakeSnapshot { attempt } => {
                 write!(f, "take a snapshot before the upgrade to {} (attempt {})", attempt.target, attempt.number)
             }
+            Self::StartJob { gate } => write!(f, "run the Job of {gate}"),
             Self::WriteTemplate { image, .. } => write!(f, "write image {image} into the template, everything held"),
             Self::SwitchStrategy { partition } => {
                 write!(f, "set the update strategy to RollingUpdate (partition {partition}), the template unchanged")

@@ -13,6 +13,7 @@ use crate::{
     bug::{self, Bug},
     decision::{Decision, Hold},
     fact::Fact,
+    gate,
     order::Order,
     reason::Reason,
     record::Record,
@@ -60,6 +61,9 @@ pub(crate) fn begin(want: &Want, view: &View, slot: &mut Option<Record>, partiti
         record = record.instead_of(before);
         record.abandoned.extend(replaced);
     } else {
+        if let Some(first) = gate::may_follow(want, view, now) {
+            return first;
+        }
         // One that is taken half way would be of a state that nobody wants to go back to.
         record.snapshot = match snapshot::before(want, view, now) {
             Ok(snapshot) => snapshot,

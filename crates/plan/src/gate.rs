@@ -10,16 +10,17 @@ use jiff::Timestamp;
 use crate::{
     approval,
     bug::{self, Bug},
-    decision::Hold,
+    decision::{Decision, Hold, Step},
     fact::Fact,
     handover, mend,
     order::{self, Order},
-    outcome::{self, CONCURRENT_OPERATION, GateState, Outcome},
+    outcome::{self, CONCURRENT_OPERATION, ExternalGate, GateState, Outcome, When},
     pace,
     quorum::{Complaint, MemberName, can_spare_one},
     reason::Reason,
     record::Record,
     retarget::passable,
+    rollout::wait_or_halt,
     stage::StageKind,
     version::Version,
     want::Want,
@@ -52,8 +53,10 @@ pub type Verdict = Result<(), Hold>;
 pub enum Check {
     /// By what was seen.
     Own(fn(&Ask<'_>) -> Outcome),
-    /// It was evaluated elsewhere: the one of this name, or with the name `*` all that have no place of their own in the list.
+    /// It was evaluated elsewhere.
     External,
+    /// All that were evaluated elsewhere, are asked then, and have no place of their own in the list.
+    Others(When),
 }
 
 /// A named condition.
@@ -81,6 +84,11 @@ impl Gate {
     pub(crate) const fn external(name: &'static str) -> Self {
         Self { name, check: Check::External, overridable: false }
     }
+
+    /// All the others that were evaluated elsewhere.
+    const fn others(when: When) -> Self {
+        Self { name: "*", check: Check::Others(when), overridable: false }
+    }
 }
 
 /// Everything that must be true before a member is taken down or hands over: all gates that there are, in their order.
@@ -98,19 +106,25 @@ pub const BEFORE_RESTART: &[Gate] = &[
     APPROVAL,
     WINDOW,
     SOAK,
-    Gate::external("*"),
+    OTHERS,
 ];
 
 const LOCK: Gate = Gate::external(CONCURRENT_OPERATION);
 const APPROVAL: Gate = Gate::policy(approval::NAME, approval::approved);
 const WINDOW: Gate = Gate::policy("MaintenanceWindow", window::open);
 const SOAK: Gate = Gate::policy("Soak", pace::soaked);
+const OTHERS: Gate = Gate::others(When::BeforeMember);
+/// Last: what has to run first does so when nothing else is in the way.
+const FIRST: Gate = Gate::others(When::BeforeUpgrade);
 
 /// The ones among them that people asked for.
-const POLICIES: &[Gate] = &[LOCK, APPROVAL, WINDOW, SOAK, Gate::external("*")];
+const POLICIES: &[Gate] = &[LOCK, APPROVAL, WINDOW, SOAK, OTHERS, FIRST];
 
 /// What must be true before anything is written for a new target that holds everybody.
-const BEFORE_UPGRADE: &[Gate] = &[LOCK, APPROVAL];
+const BEFORE_UPGRADE: &[Gate] = &[LOCK, APPROVAL, FIRST];
+
+/// What must be true before an upgrade is called done.
+const AFTER_UPGRADE: &[Gate] = &[Gate::others(When::AfterUpgrade)];
 
 /// The first objection to taking `ask.victim` down.
 pub fn first_objection(gates: &[Gate], ask: &Ask<'_>) -> Verdict {
@@ -125,11 +139,37 @@ pub fn policy_objection(want: &Want, view: &View, victim: &Pod, now: Timestamp) 
     first_objection(POLICIES, &Ask { want, view, record, version, victim, now })
 }
 
-/// The first objection to beginning an upgrade at all.
-pub(crate) fn may_begin(want: &Want, view: &View, order: Order, now: Timestamp) -> Verdict {
-    let Some(victim) = view.pods.last() else { return Ok(()) };
+/// What is to be done before an upgrade may begin at all; none where nothing is.
+pub(crate) fn may_begin(want: &Want, view: &View, order: Order, now: Timestamp) -> Option<Decision> {
+    let victim = view.pods.last()?;
     let ask = Ask { want, view, record: None, version: &want.target.version, victim, now };
-    first_objection(policies_to_begin(want, order), &ask)
+    first_thing(policies_to_begin(want, order), &ask)
+}
+
+/// What is to be done before one may begin that somebody else's template has begun already.
+pub(crate) fn may_follow(want: &Want, view: &View, now: Timestamp) -> Option<Decision> {
+    let victim = view.pods.last()?;
+    first_thing(&[FIRST], &Ask { want, view, record: None, version: &want.target.version, victim, now })
+}
+
+/// What is to be done before an upgrade is done; none where nothing is.
+/// Going back asks nobody: who gives up has their reasons.
+pub(crate) fn may_finish(want: &Want, view: &View, record: &Record, now: Timestamp) -> Option<Decision> {
+    let victim = view.pods.last().filter(|_| !record.reverting)?;
+    first_thing(AFTER_UPGRADE, &Ask { want, view, record: Some(record), version: &record.target.version, victim, now })
+}
+
+/// The first objection, and what can be done about it here: to make the Job whose word is missing.
+fn first_thing(gates: &[Gate], ask: &Ask<'_>) -> Option<Decision> {
+    if bug::active(Bug::HooksNotAwaited) && gates.iter().all(|gate| matches!(gate.check, Check::Others(_))) {
+        return None;
+    }
+    let objection = outcome::evaluate(gates, ask).find(|gate| gate.state.blocks())?;
+    let lacking = |gate: &&ExternalGate| gate.lacks_job && gate.name == objection.name;
+    if let Some(gate) = ask.view.external.iter().find(lacking) {
+        return Some(Decision::Act(Step::StartJob { gate: gate.name.clone() }));
+    }
+    objection.hold.map(wait_or_halt)
 }
 
 fn policies_to_begin(want: &Want, order: Order) -> &'static [Gate] {
@@ -144,7 +184,7 @@ fn policies_to_begin(want: &Want, order: Order) -> &'static [Gate] {
 /// What is asked before an upgrade begins, by the names of the gates that ask the same.
 pub(crate) fn to_begin(want: &Want, order: Order) -> impl Iterator<Item = &'static str> {
     let firm = ["VersionPath", "PodsPresent", "MembersKnown", "LeaderKnown", "SpareMember"];
-    let policies = policies_to_begin(want, order).iter().map(|gate| gate.name).filter(|name| *name != "*");
+    let policies = policies_to_begin(want, order).iter().map(|gate| gate.name).filter(|name| *name != OTHERS.name);
     firm.into_iter().chain(policies)
 }
 
@@ -155,13 +195,23 @@ pub(crate) fn states(want: &Want, view: &View, record: Option<&Record>, now: Tim
         None if view.workload.image == want.target.image => None,
         None => view.pods.last(),
     };
-    let Some(victim) = victim else { return Vec::new() };
+    let Some(victim) = victim else { return at_the_end(want, view, record, now) };
     let lost = record.is_some_and(|record| mend::is_lost(want, view, record, victim));
     let gates = if lost { mend::BEFORE_MEND } else { BEFORE_RESTART };
+    let first: &[Gate] = if record.is_none() { &[FIRST] } else { &[] };
     // Before it begins everybody runs what they shall run.
     let runs = || view.quorum.member(&victim.name).and_then(|member| member.version.known());
     let version = record.map(|record| &record.target.version).or_else(runs).unwrap_or(&want.target.version);
-    outcome::evaluate(gates, &Ask { want, view, record, version, victim, now }).collect()
+    let ask = Ask { want, view, record, version, victim, now };
+    outcome::evaluate(gates, &ask).chain(outcome::evaluate(first, &ask)).collect()
+}
+
+/// Where the gates stand that are asked when nobody is left to be taken down.
+fn at_the_end(want: &Want, view: &View, record: Option<&Record>, now: Timestamp) -> Vec<GateState> {
+    let Some(record) = record.filter(|record| !record.reverting) else { return Vec::new() };
+    let Some(victim) = view.pods.last() else { return Vec::new() };
+    let ask = Ask { want, view, record: Some(record), version: &record.target.version, victim, now };
+    outcome::evaluate(AFTER_UPGRADE, &ask).collect()
 }
 
 /// There is a way from what runs to the target (H15, H20). It is asked when an upgrade begins; one that is under way has been asked.

@@ -44,13 +44,35 @@ impl From<Verdict> for Outcome {
     }
 }
 
+/// Before what a gate is asked that was evaluated elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Before every member that is taken down or hands over.
+    BeforeMember,
+    /// Before an upgrade begins, and not again.
+    BeforeUpgrade,
+    /// When everybody is replaced and well, before the upgrade is called done.
+    AfterUpgrade,
+}
+
 /// A gate that was evaluated where its facts are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalGate {
     /// How people call it, also in an override.
     pub name: String,
+    /// Before what it is asked.
+    pub when: When,
     /// What it says.
     pub outcome: Outcome,
+    /// It says nothing before its Job has run, and there is none yet.
+    pub lacks_job: bool,
+}
+
+impl ExternalGate {
+    /// One that is asked before every member.
+    pub fn new(name: impl Into<String>, outcome: Outcome) -> Self {
+        Self { name: name.into(), when: When::BeforeMember, outcome, lacks_job: false }
+    }
 }
 
 /// Where a gate stands, in a word.
@@ -110,18 +132,21 @@ pub fn evaluate<'a>(gates: &'a [Gate], ask: &'a Ask<'a>) -> impl Iterator<Item =
     gates.iter().flat_map(move |gate| {
         let said: Vec<(Cow<'static, str>, Outcome)> = match gate.check {
             Check::Own(check) => vec![(Cow::Borrowed(gate.name), check(ask))],
-            Check::External => {
-                let meant = |external: &&ExternalGate| gate.name == "*" || external.name == gate.name;
-                // One that has an entry of its own is not told twice.
-                let own = |external: &&ExternalGate| {
-                    gate.name != "*" || !gates.iter().any(|other| other.name == external.name)
-                };
-                let said = |external: &ExternalGate| (Cow::Owned(external.name.clone()), external.outcome.clone());
-                ask.view.external.iter().filter(meant).filter(own).map(said).collect()
+            Check::External => said(ask, |external| external.name == gate.name),
+            // One that has an entry of its own is not told twice.
+            Check::Others(when) => {
+                said(ask, |external| external.when == when && !gates.iter().any(|other| other.name == external.name))
             }
         };
-        said.into_iter().map(|(name, outcome)| judge(name, outcome, ask, matches!(gate.check, Check::External)))
+        let external = !matches!(gate.check, Check::Own(_));
+        said.into_iter().map(move |(name, outcome)| judge(name, outcome, ask, external))
     })
+}
+
+/// What was evaluated elsewhere, of those that are meant.
+fn said(ask: &Ask<'_>, is_meant: impl Fn(&&ExternalGate) -> bool) -> Vec<(Cow<'static, str>, Outcome)> {
+    let said = |external: &ExternalGate| (Cow::Owned(external.name.clone()), external.outcome.clone());
+    ask.view.external.iter().filter(is_meant).map(said).collect()
 }
 
 fn judge(name: Cow<'static, str>, outcome: Outcome, ask: &Ask<'_>, external: bool) -> GateState {
@@ -150,9 +175,13 @@ pub fn overridable_names() -> impl Iterator<Item = &'static str> {
     own.chain(EXTERNAL)
 }
 
+/// What people name themselves: `Check/NAME`, `Analysis/NAME`, `Hook/NAME`.
+pub const KINDS: [&str; 3] = ["Check", "Analysis", "Hook"];
+
 /// Whether this gate may be overridden: not what guards the quorum, its leader or our writes.
 pub fn overridable(name: &str) -> bool {
-    overridable_names().any(|known| known == name)
+    let named = || name.split_once('/').is_some_and(|(kind, name)| KINDS.contains(&kind) && !name.is_empty());
+    overridable_names().any(|known| known == name) || named()
 }
 
 /// Refuses overrides of gates that can't be overridden, or don't exist (X5).

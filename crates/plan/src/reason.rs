@@ -83,6 +83,14 @@ pub enum Reason {
     NodeDraining,
     /// Somebody else is at work on the same members and said so.
     Locked,
+    /// What a check demands of objects is not so, or can't be told.
+    CheckFailed,
+    /// What an analysis measured is not as it shall be, or can't be told.
+    AnalysisFailed,
+    /// A hook has not said yet that it may go on.
+    AwaitingHook,
+    /// A hook's Job has failed.
+    HookFailed,
     /// Leadership was asked to move and has not been seen elsewhere yet.
     AwaitingHandOver,
     /// No healthy member can take over leadership (C5).
@@ -184,6 +192,18 @@ impl Reason {
             Self::Locked => {
                 "remove the annotation windlass.dev/locked-by when the other operation is over; it goes on by itself then"
             }
+            Self::CheckFailed => {
+                "make it so, change the check in spec.gates.checks, or override the gate that the message names in spec.gates.overrides"
+            }
+            Self::AnalysisFailed => {
+                "wait for better values, change the analysis in spec.gates.analysis, or override the gate that the message names in spec.gates.overrides"
+            }
+            Self::AwaitingHook => {
+                "wait; if it stays, look at what the message names, or override that gate in spec.gates.overrides"
+            }
+            Self::HookFailed => {
+                "read the Job's log, put right what it says, and set spec.requests.retry to a new value to run it again; or override that gate in spec.gates.overrides"
+            }
             Self::AwaitingHandOver => "wait; the hand-over is tried again after its deadline",
             Self::NoHandOverTarget => "repair another member so that it can lead",
             Self::DeadlineExceeded => {
@@ -223,6 +243,10 @@ impl Reason {
                 | Self::Soaking
                 | Self::NodeDraining
                 | Self::Locked
+                | Self::CheckFailed
+                | Self::AnalysisFailed
+                | Self::AwaitingHook
+                | Self::HookFailed
         )
     }
 
@@ -262,6 +286,7 @@ impl Reason {
             | Self::ImageUnusable
             | Self::Aborted
             | Self::RolledBack
+            | Self::HookFailed
             | Self::DeadlineExceeded => Stalls::AtOnce,
             // A registry that is slow to replicate or limits its rate, a Secret that comes a moment later, a process that waits for its
             // peers by ending, a node that is just being added: each looks like its hopeless twin at first, and only time tells.
@@ -285,6 +310,9 @@ impl Reason {
             | Self::Soaking
             | Self::NodeDraining
             | Self::Locked
+            | Self::CheckFailed
+            | Self::AnalysisFailed
+            | Self::AwaitingHook
             | Self::AwaitingHandOver
             | Self::NoHandOverTarget
             | Self::AwaitingReplacement

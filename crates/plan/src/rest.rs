@@ -71,8 +71,8 @@ pub(crate) fn at_rest(
         return wait_or_halt(hold);
     }
     let order = Order::asked(want, view);
-    if let Err(hold) = gate::may_begin(want, view, order, now) {
-        return wait_or_halt(hold);
+    if let Some(first) = gate::may_begin(want, view, order, now) {
+        return first;
     }
     let held = match (order, view.workload.strategy) {
         (Order::ReverseOrdinal, Strategy::OnDelete) => return switch_over(want, view, &from.version),

@@ -244,7 +244,7 @@ pub(crate) fn roll(want: &Want, view: &View, record: &mut Record, partition: u32
         return poison::put_back(want, view, record, now).unwrap_or(decision);
     }
     let Some(victim) = order::next(want, view, record) else {
-        return conclude(want, view, record, partition);
+        return conclude(want, view, record, partition, now);
     };
     if let Err(hold) = gate::first_objection(gates(want, view, record, victim), &ask(want, view, record, victim, now)) {
         if hold.reason.is_idle() {
@@ -364,7 +364,7 @@ fn hand_over(want: &Want, view: &View, record: &mut Record, victim: &Pod, now: T
 }
 
 /// All members are replaced and up: bring the StatefulSet to rest (H11).
-fn conclude(want: &Want, view: &View, record: &mut Record, partition: u32) -> Decision {
+fn conclude(want: &Want, view: &View, record: &mut Record, partition: u32, now: Timestamp) -> Decision {
     record.stage = None;
     record.hand_over = None;
     if let Err(hold) = gate::members_known(view).and_then(|()| gate::leader_known(view)) {
@@ -385,7 +385,7 @@ fn conclude(want: &Want, view: &View, record: &mut Record, partition: u32) -> De
         record.move_partition(partition, view.workload.replicas);
         return Decision::Act(Step::Park { partition: view.workload.replicas });
     }
-    Decision::Done
+    gate::may_finish(want, view, record, now).unwrap_or(Decision::Done)
 }
 
 /// A member that is alone has nobody to hand over to; only `acceptDowntime` comes this far (H14).

@@ -302,6 +302,7 @@ fn act(cluster: &Cluster, slots: &[Slot], action: &Action) {
         Action::Pressure(place) => world.evict_under_pressure(&place.namespace, &place.pod),
         Action::Image(image, behaviour) => world.set_image(image, *behaviour),
         Action::Hang(place, how_long) => world.hang_process(&place.namespace, &place.pod, *how_long),
+        Action::Service(place, answer) => world.answer_at_service(&place.namespace, &place.pod, answer.clone()),
         Action::Answers(place, how) => world.break_answers(&place.namespace, &place.pod, *how),
         Action::Node { name, up: true } => world.node_up(name),
         Action::Node { name, up: false } => world.node_down(name),

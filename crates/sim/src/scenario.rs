@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::world::{BadAnswer, ImageBehaviour};
+use crate::world::{BadAnswer, ImageBehaviour, ServiceAnswer};
 
 /// One run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -104,6 +104,8 @@ pub enum Action {
     Hang(Place, Duration),
     /// A pod's process answers wrongly, or rightly again.
     Answers(Place, Option<BadAnswer>),
+    /// A Service answers this to everything from now on; without an answer it refuses.
+    Service(Place, Option<ServiceAnswer>),
     /// A node is gone, or back.
     Node {
         /// Which.

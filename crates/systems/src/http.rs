@@ -12,8 +12,6 @@
     reason = "which kinds of values there are depends on the library's features"
 )]
 
-mod expression;
-
 use std::{collections::BTreeMap, fmt, net::IpAddr};
 
 use bytes::Bytes;
@@ -21,12 +19,11 @@ use cel::Value;
 use futures::future::join_all;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header, uri::PathAndQuery};
 
-pub use self::expression::LONGEST;
-use self::expression::{Expression, Variables};
-pub use crate::call::Timeouts;
+pub use crate::{call::Timeouts, expression::LONGEST};
 use crate::{
     call::{self, CallError, Class, Reply, ask_all, call},
     escape,
+    expression::{self, Expression, Variables},
     secret::Secret,
     transport::{Peer, Transport},
 };

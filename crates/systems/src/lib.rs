@@ -8,16 +8,20 @@
 //! a time-out and a readable error on every request. One module per system speaks that system's language.
 
 pub mod call;
+pub mod condition;
 mod escape;
 pub mod etcd;
+mod expression;
 mod gateway;
 pub mod http;
 pub mod network;
 pub mod openbao;
 pub mod pd;
+pub mod prometheus;
 pub mod secret;
 pub mod snapshot;
 pub mod transport;
+pub mod webhook;
 
 pub use call::{CallError, Class, Failure, Timeouts};
 pub use network::{Identity, Network, NetworkError};

@@ -93,6 +93,12 @@ impl World {
                 let stored = Snapshot { bytes: 0, sha256: String::new(), place: "the one to come".to_owned() };
                 self.view.snapshot = Fact::Known(Progress::Done(stored));
             }
+            Step::StartJob { gate } => {
+                let started = self.view.external.iter_mut().filter(|external| external.name == *gate);
+                started.for_each(|external| {
+                    (external.outcome, external.lacks_job) = (Outcome::Pass, false);
+                });
+            }
             Step::HoldEvictions => self.view.evictions = Evictions::HeldByUs,
             Step::ReleaseEvictions => self.view.evictions = Evictions::Open,
             Step::HandOver { to, .. } => self.heir = Some(to.clone()),

@@ -33,6 +33,7 @@ fn word(step: &Step) -> String {
             format!("{} {pod}", step.name())
         }
         Step::TakeSnapshot { .. }
+        | Step::StartJob { .. }
         | Step::WriteTemplate { .. }
         | Step::SwitchStrategy { .. }
         | Step::HoldEvictions
@@ -296,7 +297,7 @@ fn a_soak_is_told_without_a_time_that_nobody_can_know() {
 fn locks_and_cordoned_nodes_are_told_when_they_would_hold() {
     let gate = |name: &str, reason| {
         let outcome = Outcome::Hold(Hold::new(reason, "somebody is at work"));
-        ExternalGate { name: name.to_owned(), outcome }
+        ExternalGate::new(name, outcome)
     };
     let mut view = rest_on_delete(3, 0);
     view.external = vec![gate(CONCURRENT_OPERATION, Reason::Locked), gate(NODE_DRAIN, Reason::NodeDraining)];
@@ -376,6 +377,7 @@ fn nameless(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
         Step::Replace { pod, image, .. } => Step::Replace { pod, uid: String::new(), image },
         Step::DeletePod { pod, image, .. } => Step::DeletePod { pod, uid: String::new(), image },
         other @ (Step::TakeSnapshot { .. }
+        | Step::StartJob { .. }
         | Step::WriteTemplate { .. }
         | Step::SwitchStrategy { .. }
         | Step::HoldEvictions

@@ -126,7 +126,7 @@ fn apply(world: &mut World, event: &Event) {
                 Some(true) => Outcome::Hold(hold),
                 Some(false) => Outcome::Unknown(hold),
             };
-            world.view.external.push(ExternalGate { name: (*name).to_owned(), outcome });
+            world.view.external.push(ExternalGate::new(*name, outcome));
         }
         Event::Soak(seconds) => world.want.soak = Duration::from_secs(u64::from(*seconds)),
         Event::Approval(mode) => world.want.approval = *mode,

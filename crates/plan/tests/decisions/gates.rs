@@ -53,7 +53,7 @@ impl Scene {
 
     /// A gate that was evaluated elsewhere says this.
     fn external(&mut self, name: &str, outcome: Outcome) {
-        self.view.external = vec![ExternalGate { name: name.into(), outcome }];
+        self.view.external = vec![ExternalGate::new(name, outcome)];
     }
 
     /// `pd-4` has been well since so long ago, and must have been for a minute.
@@ -256,6 +256,27 @@ const ROWS: &[Row] = &[
         let hold = Hold::new(Reason::NodeDraining, "node a under pd-1 does not exist");
         scene.external(NODE_DRAIN, Outcome::Unknown(hold));
     }),
+    Row("Check/freeze", Right, None, |scene| scene.external("Check/freeze", Outcome::Pass)),
+    Row("Check/freeze", Wrong, Some(Reason::CheckFailed), |scene| {
+        scene.external("Check/freeze", Outcome::Hold(Hold::new(Reason::CheckFailed, "there is a freeze")));
+    }),
+    Row("Check/freeze", Unknown, Some(Reason::CheckFailed), |scene| {
+        scene.external("Check/freeze", Outcome::Unknown(Hold::new(Reason::CheckFailed, "nobody may read that")));
+    }),
+    Row("Analysis/errors", Right, None, |scene| scene.external("Analysis/errors", Outcome::Pass)),
+    Row("Analysis/errors", Wrong, Some(Reason::AnalysisFailed), |scene| {
+        scene.external("Analysis/errors", Outcome::Hold(Hold::new(Reason::AnalysisFailed, "too many")));
+    }),
+    Row("Analysis/errors", Unknown, Some(Reason::AnalysisFailed), |scene| {
+        scene.external("Analysis/errors", Outcome::Unknown(Hold::new(Reason::AnalysisFailed, "no measurement")));
+    }),
+    Row("Hook/ask", Right, None, |scene| scene.external("Hook/ask", Outcome::Pass)),
+    Row("Hook/ask", Wrong, Some(Reason::AwaitingHook), |scene| {
+        scene.external("Hook/ask", Outcome::Hold(Hold::new(Reason::AwaitingHook, "it says no")));
+    }),
+    Row("Hook/ask", Unknown, Some(Reason::AwaitingHook), |scene| {
+        scene.external("Hook/ask", Outcome::Unknown(Hold::new(Reason::AwaitingHook, "it says nothing")));
+    }),
 ];
 
 #[test]
@@ -275,8 +296,10 @@ fn every_gate_says_what_its_rows_say() {
 fn every_gate_has_a_row_of_each_kind() {
     let rows: BTreeSet<(&str, Shown)> = ROWS.iter().map(|Row(gate, shown, ..)| (*gate, *shown)).collect();
     let mut needed = BTreeSet::new();
-    for gate in BEFORE_RESTART {
-        let name = if gate.name == "*" { NODE_DRAIN } else { gate.name };
+    // One of every kind that is evaluated elsewhere.
+    let others = [NODE_DRAIN, "Check/freeze", "Analysis/errors", "Hook/ask"];
+    let named = BEFORE_RESTART.iter().map(|gate| gate.name).filter(|name| *name != "*");
+    for name in named.chain(others) {
         needed.extend([(name, Right), (name, Wrong)]);
         if !NOTHING_UNKNOWN.contains(&name) {
             needed.insert((name, Unknown));
@@ -422,7 +445,7 @@ fn what_guards_the_quorum_is_told_before_what_people_asked_for() {
 #[test]
 fn every_gate_is_told_once() {
     let mut scene = Scene::new();
-    let gate = |name: &str| ExternalGate { name: name.into(), outcome: Outcome::Pass };
+    let gate = |name: &str| ExternalGate::new(name, Outcome::Pass);
     scene.view.external = vec![gate(CONCURRENT_OPERATION), gate(NODE_DRAIN), gate("Analysis")];
     let names: Vec<String> =
         scene.ask(|ask| evaluate(BEFORE_RESTART, ask).map(|gate| gate.name.into_owned()).collect());

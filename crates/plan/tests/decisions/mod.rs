@@ -12,6 +12,7 @@ mod gate_bugs;
 mod gate_walks;
 mod gates;
 mod holds;
+mod hooks;
 mod leader_last;
 mod manifest;
 mod mends;

@@ -31,6 +31,7 @@ fn disturbed(decision: &Decision) -> Option<&MemberName> {
         Decision::Act(Step::HandOver { from, .. }) => Some(from),
         Decision::Act(
             Step::TakeSnapshot { .. }
+            | Step::StartJob { .. }
             | Step::WriteTemplate { .. }
             | Step::SwitchStrategy { .. }
             | Step::HoldEvictions
@@ -243,7 +244,7 @@ proptest! {
             Decision::Act(
                 Step::Permit { partition, .. } | Step::TakeBack { partition, .. } | Step::Park { partition },
             ) => Some(*partition),
-            Decision::Act(Step::TakeSnapshot { .. } | Step::WriteTemplate { .. } | Step::HoldEvictions | Step::HandOver { .. } | Step::DeletePod { .. } | Step::Replace { .. } | Step::SwitchStrategy { .. } | Step::ReleaseEvictions)
+            Decision::Act(Step::TakeSnapshot { .. } | Step::StartJob { .. } | Step::WriteTemplate { .. } | Step::HoldEvictions | Step::HandOver { .. } | Step::DeletePod { .. } | Step::Replace { .. } | Step::SwitchStrategy { .. } | Step::ReleaseEvictions)
             | Decision::Wait { .. }
             | Decision::Halt { .. }
             | Decision::Done => None,

@@ -13,7 +13,7 @@ const NAMES: &str = "Paused InvalidSpec WorkloadNotFound ContainerNotFound NoRep
     UnsupportedStrategy StrategyChanged TemplateChanged TemplatePutBack HalfUpgraded DowngradeNotAllowed UnsupportedPath NoSpareMember AwaitingSnapshot SnapshotFailed ControllerBehind \
     MembersDoNotMatch MembersUnknown LeaderUnknown MemberUnhealthy QuorumAtRisk PodNotReady Unschedulable \
     ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch BudgetTooLoose \
-    LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining Locked AwaitingHandOver NoHandOverTarget AwaitingReplacement \
+    LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining Locked CheckFailed AnalysisFailed AwaitingHook HookFailed AwaitingHandOver NoHandOverTarget AwaitingReplacement \
     AwaitingConclusion DeadlineExceeded MemberSealed Aborted RolledBack StaleView TakingOver";
 
 #[test]
@@ -61,6 +61,7 @@ fn a_hold_reads_as_what_is_waited_for_and_what_to_do() {
     Step::TakeSnapshot { attempt: Attempt { number: 2, target: target("8.5.1"), since: noon(), spent: false } },
     "SnapshotBegun", &["8.5.1", "2"]
 )]
+#[case::job(Step::StartJob { gate: "Hook/smoke".into() }, "JobStarted", &["Job", "Hook/smoke"])]
 #[case::hold(Step::HoldEvictions, "EvictionsHeld", &["evictions"])]
 #[case::hand_over(Step::HandOver { from: name(0), to: name(2) }, "HandOver", &["pd-0", "pd-2"])]
 #[case::permit(Step::Permit { pod: name(2), partition: 2 }, "MemberPermitted", &["pd-2", "2"])]

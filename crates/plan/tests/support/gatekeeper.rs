@@ -64,6 +64,7 @@ impl Gatekeeper {
                 return;
             }
             Step::TakeSnapshot { .. }
+            | Step::StartJob { .. }
             | Step::SwitchStrategy { .. }
             | Step::HoldEvictions
             | Step::DeletePod { .. }

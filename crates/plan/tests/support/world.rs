@@ -174,6 +174,7 @@ impl World {
         let index = |step: &Step| match step {
             Step::Permit { partition, .. } => Some(*partition),
             Step::TakeSnapshot { .. }
+            | Step::StartJob { .. }
             | Step::WriteTemplate { .. }
             | Step::SwitchStrategy { .. }
             | Step::HoldEvictions
@@ -223,6 +224,10 @@ impl World {
             Step::TakeSnapshot { .. } => {
                 assert!(self.want.snapshot.is_some() && self.view.record.is_none());
                 assert_ne!(self.view.snapshot, Fact::Known(Progress::Running), "H6: one Job at a time");
+            }
+            Step::StartJob { gate } => {
+                let lacking = self.view.external.iter().any(|external| external.name == *gate && external.lacks_job);
+                assert!(lacking, "{gate} lacks no Job");
             }
             Step::WriteTemplate { strategy, .. } => {
                 assert_eq!(self.want.trigger, Trigger::Version, "X7: it is somebody else's");
@@ -318,6 +323,10 @@ impl World {
     fn carry_out(&mut self, step: &Step) {
         match step {
             Step::TakeSnapshot { .. } => self.view.snapshot = Fact::Known(Progress::Running),
+            Step::StartJob { gate } => {
+                let started = self.view.external.iter_mut().filter(|external| external.name == *gate);
+                started.for_each(|external| external.lacks_job = false);
+            }
             Step::WriteTemplate { image, strategy } => {
                 self.view.workload.image.clone_from(image);
                 self.view.workload.strategy = strategy.unwrap_or(self.view.workload.strategy);

@@ -65,6 +65,7 @@ fn shape(resource: &Resource) -> Shape {
         | Rules::ControllerRevision
         | Rules::Deployment
         | Rules::ReplicaSet
+        | Rules::CronJob
         | Rules::Job
         | Rules::Lease
         | Rules::CustomResourceDefinition

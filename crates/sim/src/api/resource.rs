@@ -25,6 +25,7 @@ pub(crate) enum Rules {
     ControllerRevision,
     Deployment,
     ReplicaSet,
+    CronJob,
     Job,
     Lease,
     PodDisruptionBudget,
@@ -125,6 +126,7 @@ impl Resource {
             | Rules::ControllerRevision
             | Rules::Deployment
             | Rules::ReplicaSet
+            | Rules::CronJob
             | Rules::Job => true,
         }
     }
@@ -158,6 +160,7 @@ impl Resource {
             | Rules::ControllerRevision
             | Rules::Deployment
             | Rules::ReplicaSet
+            | Rules::CronJob
             | Rules::Job
             | Rules::Lease
             | Rules::PodDisruptionBudget => self.plural.clone(),
@@ -302,6 +305,13 @@ const TABLE: &[Row] = &[
         status: true,
         scale: true,
         ..row("v1", "statefulsets", "statefulset", "StatefulSet", Rules::StatefulSet)
+    },
+    Row {
+        group: "batch",
+        short_names: &["cj"],
+        all: true,
+        status: true,
+        ..row("v1", "cronjobs", "cronjob", "CronJob", Rules::CronJob)
     },
     Row { group: "batch", all: true, status: true, ..row("v1", "jobs", "job", "Job", Rules::Job) },
     Row { group: "coordination.k8s.io", ..row("v1", "leases", "lease", "Lease", Rules::Lease) },

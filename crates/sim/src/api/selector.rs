@@ -205,6 +205,7 @@ fn stored_path(field: &str, resource: &Resource, version: &Version) -> Answer<St
         | Rules::StatefulSet
         | Rules::ControllerRevision
         | Rules::Deployment
+        | Rules::CronJob
         | Rules::Job
         | Rules::Lease
         | Rules::PodDisruptionBudget

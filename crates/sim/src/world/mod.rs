@@ -82,6 +82,15 @@ pub enum ImageBehaviour {
     NeverReady,
 }
 
+/// What a Service answers to everything: somebody's webhook, or Prometheus.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ServiceAnswer {
+    /// The status.
+    pub status: u16,
+    /// The body.
+    pub body: String,
+}
+
 /// The acting part of one embedded cluster.
 #[derive(Clone)]
 pub struct World {
@@ -181,6 +190,17 @@ impl World {
     pub fn hang_process(&self, namespace: &str, pod: &str, for_: Duration) {
         let key = Key::new(namespace, pod);
         self.disturb(Some(format!("process in {namespace}/{pod} hangs for {for_:?}")), |state| state.hang(&key, for_));
+    }
+
+    /// What a Service answers to everything; without an answer it refuses.
+    pub fn answer_at_service(&self, namespace: &str, name: &str, answer: Option<ServiceAnswer>) {
+        self.disturb(None, |state| {
+            let key = Key::new(namespace, name);
+            match answer {
+                Some(answer) => state.services.insert(key, answer),
+                None => state.services.remove(&key),
+            };
+        });
     }
 
     /// Spoils what callers get from a pod's process, or mends it.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode};
+use serde_json::Value;
 use tokio::time::sleep;
 
 use super::World;
@@ -38,10 +39,27 @@ impl State {
         self.pods.contains_key(&key).then_some(key)
     }
 
+    /// What the Service of this cluster address answers; none where there is no such Service.
+    fn service_at(&mut self, user: &str, request: &Request<Bytes>) -> Option<Outcome> {
+        let host = request.uri().host()?;
+        let services = self.api.list_values("services", "");
+        let address = |service: &Value| service.pointer("/spec/clusterIP")?.as_str().map(str::to_owned);
+        let service = services.iter().find(|service| address(service).as_deref() == Some(host))?;
+        let text = |path: &str| service.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let key = Key::new(text("/metadata/namespace"), text("/metadata/name"));
+        let Some(answer) = self.services.get(&key).cloned() else { return Some(Outcome::Refused) };
+        let what = format!("{} {}", request.method(), request.uri().path());
+        let verb = Entry::Verb { user: user.to_owned(), pod: key.name, what, changed: false };
+        self.journal.push(self.clock.now(), verb);
+        let mut response = Response::new(Bytes::from(answer.body));
+        *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or_default();
+        Some(Outcome::Answered(response, Duration::ZERO))
+    }
+
     fn deliver(&mut self, user: &str, request: &Request<Bytes>) -> Outcome {
         let Some(key) = request.uri().host().and_then(|host| self.pod_at(host)) else {
-            // Nobody has this address: packets are lost, nobody is there to refuse.
-            return Outcome::Silence;
+            // Where nobody has this address packets are lost: nobody is there to refuse.
+            return self.service_at(user, request).unwrap_or(Outcome::Silence);
         };
         let Some(pod) = self.pods.get(&key) else { return Outcome::Silence };
         if self.nodes.get(&pod.node).is_none_or(|node| node.down) || pod.is_hung() {

@@ -10,7 +10,7 @@ use super::job::Failures;
 use super::kubelet::PodState;
 use super::nodes::Node;
 use super::queue::{Event, Key, Queue};
-use super::{Deviation, ImageBehaviour, JobDeviation, Settings};
+use super::{Deviation, ImageBehaviour, JobDeviation, ServiceAnswer, Settings};
 use crate::api::Api;
 use crate::apps::{App, BadAnswer, Context, Labels};
 use crate::clock::Clock;
@@ -47,6 +47,8 @@ pub(crate) struct State {
     pub(super) addresses: BTreeMap<String, Key>,
     pub images: BTreeMap<String, ImageBehaviour>,
     pub bad_answers: BTreeMap<Key, BadAnswer>,
+    /// What Services answer that have no pods of ours behind them.
+    pub services: BTreeMap<Key, ServiceAnswer>,
     pub apps: BTreeMap<Key, App>,
     truths: BTreeMap<Key, QuorumTruth>,
     /// What each pod's process last wrote on its pod, of which only the uid tells it from the next of its name.
@@ -86,6 +88,7 @@ impl State {
             addresses: BTreeMap::new(),
             images: BTreeMap::new(),
             bad_answers: BTreeMap::new(),
+            services: BTreeMap::new(),
             apps: BTreeMap::new(),
             truths: BTreeMap::new(),
             registered: BTreeMap::new(),

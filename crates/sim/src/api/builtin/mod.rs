@@ -55,6 +55,7 @@ pub(crate) fn decode(resource: &Resource, version: &Version, object: &mut Value)
         Rules::ControllerRevision => shape::<api::apps::v1::ControllerRevision>(object),
         Rules::Deployment => shape::<api::apps::v1::Deployment>(object),
         Rules::ReplicaSet => shape::<api::apps::v1::ReplicaSet>(object),
+        Rules::CronJob => shape::<api::batch::v1::CronJob>(object),
         Rules::Job => shape::<api::batch::v1::Job>(object),
         Rules::Lease => shape::<api::coordination::v1::Lease>(object),
         Rules::PodDisruptionBudget => shape::<api::policy::v1::PodDisruptionBudget>(object),
@@ -185,7 +186,12 @@ fn default(resource: &Resource, object: &mut Value) {
         Rules::CustomResourceDefinition => crd::default(map),
         Rules::EndpointSlice => endpoint_slice::default(map),
         Rules::Namespace => namespace::default(map),
-        Rules::Endpoints | Rules::ConfigMap | Rules::ServiceAccount | Rules::ControllerRevision | Rules::Custom => {}
+        Rules::Endpoints
+        | Rules::ConfigMap
+        | Rules::ServiceAccount
+        | Rules::ControllerRevision
+        | Rules::CronJob
+        | Rules::Custom => {}
     }
     shape::tidy(resource.rules, map);
 }
@@ -224,7 +230,7 @@ pub(crate) fn prepare_create(store: &mut Store, resource: &Resource, version: &V
             job::prepare_create(object);
             object::set_meta(object, "generation", first_generation);
         }
-        Rules::Deployment => {
+        Rules::Deployment | Rules::CronJob => {
             object["status"] = json!({});
             object::set_meta(object, "generation", first_generation);
         }
@@ -362,6 +368,7 @@ pub(crate) fn validate(resource: &Resource, object: &Value, before: Option<&Valu
         | Rules::PersistentVolumeClaim
         | Rules::Deployment
         | Rules::ReplicaSet
+        | Rules::CronJob
         | Rules::Custom => Vec::new(),
     }
 }

@@ -81,6 +81,7 @@ fn type_of(resource: &Resource) -> Option<Type> {
         Rules::ControllerRevision => Type::of::<api::apps::v1::ControllerRevision>(),
         Rules::Deployment => Type::of::<api::apps::v1::Deployment>(),
         Rules::ReplicaSet => Type::of::<api::apps::v1::ReplicaSet>(),
+        Rules::CronJob => Type::of::<api::batch::v1::CronJob>(),
         Rules::Job => Type::of::<api::batch::v1::Job>(),
         Rules::Lease => Type::of::<api::coordination::v1::Lease>(),
         Rules::PodDisruptionBudget => Type::of::<api::policy::v1::PodDisruptionBudget>(),

@@ -112,6 +112,7 @@ fn layout(rules: Rules) -> Option<(&'static [Column], Cells)> {
         Rules::StatefulSet => (workload::STATEFUL_SET, workload::stateful_set),
         Rules::Deployment => (workload::DEPLOYMENT, workload::deployment),
         Rules::ReplicaSet => (workload::REPLICA_SET, workload::replica_set),
+        Rules::CronJob => (workload::CRON_JOB, workload::cron_job),
         Rules::Job => (workload::JOB, workload::job),
         Rules::ControllerRevision => (workload::REVISION, workload::revision),
         Rules::PodDisruptionBudget => (workload::BUDGET, workload::budget),

@@ -41,6 +41,8 @@ pub(super) const JOB: &[Column] = &[
     wide("Selector"),
 ];
 
+pub(super) const CRON_JOB: &[Column] = &[NAME, text("Schedule"), text("Suspend"), AGE];
+
 pub(super) const REVISION: &[Column] = &[NAME, text("Controller"), text("Revision"), AGE];
 
 pub(super) const BUDGET: &[Column] =
@@ -57,6 +59,11 @@ fn containers(seen: Seen<'_>, field: &str) -> Value {
 
 fn ready_of(seen: Seen<'_>) -> Value {
     json!(format!("{}/{}", seen.number(&["status", "readyReplicas"]), seen.number(&["spec", "replicas"])))
+}
+
+pub(super) fn cron_job(seen: Seen<'_>) -> Vec<Value> {
+    let of = |path: &[&str]| object::at(seen.object, path).cloned().unwrap_or(Value::Null);
+    vec![json!(seen.name()), of(&["spec", "schedule"]), of(&["spec", "suspend"]), json!(seen.age())]
 }
 
 pub(super) fn stateful_set(seen: Seen<'_>) -> Vec<Value> {

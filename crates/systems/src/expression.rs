@@ -1,4 +1,4 @@
-//! Expressions (CEL) on what a pod answered: what they may say, and what they come to.
+//! Expressions (CEL) on what was answered or read: what they may say, and what they come to.
 //!
 //! The library that reads and evaluates them knows no limit of cost, gives `false` for a field of something that has no fields, walks maps
 //! in no order, and ends the process at what it does not support. So what it has read is checked and rewritten before it is kept:
@@ -72,7 +72,7 @@ const WALKED: &str = "@walked";
 
 /// An expression that was read, checked and rewritten.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Expression(IdedExpr);
+pub(crate) struct Expression(IdedExpr);
 
 impl Expression {
     /// Reads it. `names` are those that it may use.
@@ -249,7 +249,7 @@ fn call(function: &str, args: Vec<IdedExpr>) -> Expr {
 }
 
 /// What an expression is evaluated with.
-pub(super) struct Variables(Context<'static>);
+pub(crate) struct Variables(Context<'static>);
 
 impl Variables {
     pub fn new() -> Self {
@@ -310,7 +310,7 @@ fn weight(value: &Value) -> usize {
 }
 
 /// What kind of value it is, for people.
-pub(super) fn kind(value: &Value) -> &'static str {
+pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "true or false",
@@ -324,7 +324,7 @@ pub(super) fn kind(value: &Value) -> &'static str {
 }
 
 /// JSON as expressions see it: a whole number is one, whatever its sign.
-pub(super) fn seen(json: serde_json::Value) -> Value {
+pub(crate) fn seen(json: serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::Null,
         serde_json::Value::Bool(is) => Value::Bool(is),
@@ -344,7 +344,7 @@ fn number_seen(number: &Number) -> Value {
 }
 
 /// What an expression made, as JSON; none where JSON has nothing like it.
-pub(super) fn json(value: &Value) -> Option<serde_json::Value> {
+pub(crate) fn json(value: &Value) -> Option<serde_json::Value> {
     match value {
         Value::Null => Some(serde_json::Value::Null),
         Value::Bool(is) => Some((*is).into()),

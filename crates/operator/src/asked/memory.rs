@@ -1,0 +1,87 @@
+//! What gates said last, so that they are not asked at every look. Lost when the operator ends, which makes nothing pass that held.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use kube::ResourceExt;
+use tokio::time::Instant;
+use windlass_api::QuorumCluster;
+use windlass_plan::outcome::Outcome;
+use windlass_systems::condition::Condition;
+
+use super::occasion;
+
+/// So many conditions are kept as they were read; then all are read again.
+const MOST: usize = 512;
+
+/// The memory of all resources.
+#[derive(Default)]
+pub struct Memory(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    /// By the resource's uid and the gate's name.
+    said: BTreeMap<(String, String), Said>,
+    conditions: BTreeMap<String, Result<Condition, String>>,
+}
+
+/// What a gate said.
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    occasion: String,
+    at: Instant,
+    pub outcome: Outcome,
+    /// How many in a row were bad up to this one.
+    pub failures: u32,
+}
+
+impl Memory {
+    /// What the gate said on this occasion.
+    pub(super) fn last(&self, resource: &QuorumCluster, gate: &str) -> Option<Said> {
+        let said = self.kept().said.get(&key(resource, gate)).cloned();
+        said.filter(|said| said.occasion == occasion(resource))
+    }
+
+    /// What it said within this time.
+    pub(super) fn recent(&self, resource: &QuorumCluster, gate: &str, within: Duration) -> Option<Outcome> {
+        self.last(resource, gate).filter(|said| said.at.elapsed() < within).map(|said| said.outcome)
+    }
+
+    /// Keeps what it says now.
+    pub(super) fn keep(&self, resource: &QuorumCluster, gate: &str, outcome: &Outcome, failures: u32) {
+        let said = Said { occasion: occasion(resource), at: Instant::now(), outcome: outcome.clone(), failures };
+        self.kept().said.insert(key(resource, gate), said);
+    }
+
+    /// Nothing is wanted of this resource.
+    pub(super) fn forget(&self, resource: &QuorumCluster) {
+        let uid = resource.uid().unwrap_or_default();
+        self.kept().said.retain(|(of, _), _| *of != uid);
+    }
+
+    /// The condition of this text, read once.
+    pub(super) fn condition(&self, text: &str, names: &[&str]) -> Result<Condition, String> {
+        let key = format!("{} {text}", names.join(","));
+        if let Some(condition) = self.kept().conditions.get(&key) {
+            return condition.clone();
+        }
+        let condition = Condition::read(text, names);
+        let mut kept = self.kept();
+        if kept.conditions.len() >= MOST {
+            kept.conditions.clear();
+        }
+        kept.conditions.insert(key, condition.clone());
+        condition
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(resource: &QuorumCluster, gate: &str) -> (String, String) {
+    (resource.uid().unwrap_or_default(), gate.to_owned())
+}
