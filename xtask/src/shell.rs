@@ -1,6 +1,7 @@
 //! Running other programs from the workspace's root, with their output shown and kept.
 
 use std::{
+    cell::Cell,
     env,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
@@ -9,6 +10,15 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+
+thread_local! {
+    static LABEL: Cell<&'static str> = const { Cell::new("") };
+}
+
+/// What is shown of programs that this thread runs begins with this from now on: another thread shows something, too.
+pub fn label(name: &'static str) {
+    LABEL.set(name);
+}
 
 /// The workspace's root.
 pub fn root() -> PathBuf {
@@ -44,10 +54,15 @@ pub fn cargo_code(words: &[&str]) -> Result<(i32, String)> {
         .spawn()
         .with_context(|| format!("cargo {} can't be started", words.join(" ")))?;
     let output = child.stdout.take().context("no output")?;
+    let label = LABEL.get();
     let reader = thread::spawn(move || {
         let mut text = String::new();
         for line in BufReader::new(output).lines().map_while(Result::ok) {
-            println!("{line}");
+            if label.is_empty() {
+                println!("{line}");
+            } else {
+                println!("{label}: {line}");
+            }
             text.push_str(&line);
             text.push('\n');
         }

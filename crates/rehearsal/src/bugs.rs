@@ -69,6 +69,7 @@ fn shows_around_a_crash(bug: Bug) -> bool {
         || is_of_mends(bug)
         || is_of_leader_last(bug)
         || is_of_snapshots(bug)
+        || is_of_hooks(bug)
 }
 
 /// Where the rare ones were seen before. Only to save time: a walk that no longer shows it sends the hunt on to all the others.
@@ -91,6 +92,11 @@ fn is_of_snapshots(bug: Bug) -> bool {
 }
 
 #[cfg(feature = "seeded-bugs")]
+fn is_of_hooks(bug: Bug) -> bool {
+    bug == Bug::HooksNotAwaited
+}
+
+#[cfg(feature = "seeded-bugs")]
 type Suite = fn(Bug, usize) -> (usize, Option<String>);
 
 #[cfg(feature = "seeded-bugs")]
@@ -109,6 +115,7 @@ fn crash(bug: Bug, _: usize) -> (usize, Option<String>) {
         bug if is_of_mends(bug) => crash::mends(),
         bug if is_of_leader_last(bug) => crash::leader_last(),
         bug if is_of_snapshots(bug) => crash::snapshots(),
+        bug if is_of_hooks(bug) => crash::hooks(),
         _ => crash::STORIES.to_vec(),
     };
     let (tried, failure) = crash::hunt(&stories, |strike| planted(bug, strike));

@@ -45,7 +45,9 @@ enum Plot {
     Rollback,
     /// An upgrade with a snapshot before it.
     Snapshot,
-    /// The same, and a Job of somebody else's has the name of ours.
+    /// An upgrade with somebody to ask and Jobs to run, before and after.
+    Hooks,
+    /// One with a snapshot, and a Job of somebody else's has the name of ours.
     ForeignJob,
 }
 
@@ -66,6 +68,7 @@ pub const STORIES: &[Story] = &[
     Story { setting: ETCD, plot: Plot::Snapshot, seed: 3 },
     Story { setting: OPENBAO, plot: Plot::Snapshot, seed: 1 },
     Story { setting: ETCD, plot: Plot::ForeignJob, seed: 2 },
+    Story { setting: PD, plot: Plot::Hooks, seed: 2 },
 ];
 
 /// Those under OnDelete among them.
@@ -78,6 +81,11 @@ pub fn leader_last() -> Vec<Story> {
 pub fn snapshots() -> Vec<Story> {
     let plots = [Plot::Snapshot, Plot::ForeignJob];
     STORIES.iter().filter(|story| plots.contains(&story.plot)).copied().collect()
+}
+
+/// Those with hooks among them.
+pub fn hooks() -> Vec<Story> {
+    STORIES.iter().filter(|story| story.plot == Plot::Hooks).copied().collect()
 }
 
 /// The mends among them, the one that needs a permit first.
@@ -95,6 +103,7 @@ impl Story {
             Plot::Template => self.setting.template(self.seed),
             Plot::Rollback => self.setting.rollback(self.seed),
             Plot::Snapshot => self.setting.snapshot(self.seed),
+            Plot::Hooks => self.setting.hooks(self.seed),
             Plot::ForeignJob => self.setting.foreign_job(self.seed),
         }
     }
@@ -277,10 +286,14 @@ pub fn end_state(outcome: &Outcome) -> Value {
     })
 }
 
-/// The Jobs that were made, oldest first.
+/// The Jobs that were made, oldest first. What a hook's is called depends on when the upgrade began; that there is one for each does not.
 fn jobs(outcome: &Outcome) -> Vec<&str> {
+    let stem =
+        |name: &'_ str| if name.starts_with("windlass-hook-") { name.len().saturating_sub(9) } else { name.len() };
     let made = outcome.journal.iter().filter_map(|entry| match &entry.event {
-        Event::Write(change) if change.resource == "jobs.batch" && change.verb == Verb::Create => Some(&*change.name),
+        Event::Write(change) if change.resource == "jobs.batch" && change.verb == Verb::Create => {
+            change.name.get(..stem(&change.name))
+        }
         Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,
     });
     made.collect()

@@ -7,7 +7,7 @@ use windlass_sim::{
     harness::Cluster,
     objects,
     scenario::{Action, Ending, Moment, Place, Scenario, Subject, When},
-    world::ImageBehaviour,
+    world::{ImageBehaviour, ServiceAnswer},
 };
 
 /// The image of executor Jobs.
@@ -249,7 +249,38 @@ impl Setting {
         scenario
     }
 
-    /// The same, and somebody else's Job has the name that ours would have, with a result in it that looks right. After a while a
+    /// The reference upgrade with somebody to ask and Jobs to run, before and after.
+    pub fn hooks(&self, seed: u64) -> Scenario {
+        let mut scenario = self.reference(seed);
+        let job = |name: &str, when: &str| json!({"name": name, "when": when, "job": {"cronJob": "smoke"}});
+        let webhook = json!({"name": "changes", "port": 80});
+        for object in scenario.objects.iter_mut().filter(|object| object["kind"] == "QuorumCluster") {
+            object["spec"]["gates"] = json!({"hooks": [
+                job("first", "BeforeUpgrade"),
+                {"name": "ask", "when": "BeforeEachMember", "webhook": webhook},
+                job("last", "AfterUpgrade"),
+            ]});
+        }
+        let container = json!({"name": "executor", "image": "registry.example/smoke:1", "args": ["say", "well done"]});
+        let pod = json!({"spec": {"restartPolicy": "Never", "containers": [container]}});
+        let here = |kind: &str, version: &str, name: &str, spec: Value| json!({"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": self.namespace}, "spec": spec});
+        let template = json!({"spec": {"backoffLimit": 0, "template": pod}});
+        let cron_job = json!({"schedule": "0 0 1 1 *", "suspend": true, "jobTemplate": template});
+        let last = scenario.objects.len().saturating_sub(1);
+        scenario.objects.splice(
+            last..last,
+            [
+                here("CronJob", "batch/v1", "smoke", cron_job),
+                here("Service", "v1", "changes", json!({"ports": [{"port": 80}]})),
+            ],
+        );
+        let yes = ServiceAnswer { status: 200, body: String::new() };
+        let changes = Place { namespace: self.namespace.to_owned(), pod: "changes".to_owned() };
+        scenario.timeline.push(after(Duration::ZERO, Action::Service(changes, Some(yes))));
+        scenario
+    }
+
+    /// The same with a snapshot, and somebody else's Job has the name that ours would have, with a result in it that looks right. After a while a
     /// person asks for another attempt.
     pub fn foreign_job(&self, seed: u64) -> Scenario {
         let mut scenario = self.snapshot(seed);

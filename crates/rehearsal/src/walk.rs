@@ -307,7 +307,7 @@ impl Walk {
         for number in 0..=rng.below(3) {
             let target = if rng.one_in(2) { self.setting.subject() } else { self.setting.workload() };
             let patch = |patch| Action::Patch { target: target.clone(), patch };
-            let (close, open) = match rng.below(7) {
+            let (close, open) = match rng.below(8) {
                 0 => (patch(lock(json!("a restore"))), patch(lock(json!(null)))),
                 // Every other minute.
                 1 | 2 => (window(&self.setting, "*/2 * * * *"), self.setting.spec(json!({"gates": {"windows": []}}))),
@@ -320,6 +320,22 @@ impl Walk {
                     self.setting.spec(json!({"gates": {"approval": {"mode": "BeforeUpgrade"}}})),
                     self.setting.spec(json!({"requests": {"approve": format!("approved-{number}")}})),
                 ),
+                6 => {
+                    let name = format!("freeze-{number}");
+                    let freeze = Subject { resource: "configmaps".into(), namespace: target.namespace.clone(), name };
+                    let check = json!({
+                        "name": "no-freeze", "cel": "objects.size() == 0",
+                        "objects": {"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": "freeze=yes"},
+                    });
+                    let place = usize::try_from(rng.below(self.timeline.len() as u64 + 1)).unwrap_or(0);
+                    let checked = self.setting.spec(json!({"gates": {"checks": [check]}}));
+                    self.timeline.insert(place, after(rng.between(Duration::ZERO, Duration::from_secs(5)), checked));
+                    let metadata = json!({
+                        "name": freeze.name, "namespace": freeze.namespace, "labels": {"freeze": "yes"},
+                    });
+                    let close = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+                    (Action::Create(close), Action::Delete(freeze))
+                }
                 _ => (
                     self.setting.spec(json!({"gates": {"approval": {"mode": "BeforeEachHandOver"}}})),
                     self.setting.spec(json!({"requests": {"approve": format!("approved-{number}")}})),

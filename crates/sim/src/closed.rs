@@ -1,4 +1,4 @@
-//! What people closed, and since when: locks on a workload, cordoned nodes. Kept from what truly happened, for the invariants.
+//! What people closed, and since when: locks on a workload, cordoned nodes, a freeze. Kept from what truly happened, for the invariants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +13,9 @@ use crate::{
 /// Where somebody at work on a quorum says so.
 const LOCK: &str = "/metadata/annotations/windlass.dev~1locked-by";
 
+/// The check that no ConfigMap has the label `freeze=yes`, by its name.
+const FREEZE: &str = "no-freeze";
+
 /// Namespace and name of a StatefulSet.
 type Name = (String, String);
 
@@ -22,6 +25,9 @@ pub(crate) struct Closed {
     /// Locks, by what carries them and by the StatefulSet that they are about.
     locks: BTreeMap<(String, Name), Timestamp>,
     nodes: BTreeMap<String, Timestamp>,
+    /// ConfigMaps that say so, and the sets whose QuorumClusters have a check for them.
+    freezes: BTreeMap<Name, Timestamp>,
+    checked: BTreeMap<Name, Timestamp>,
     /// Gates that people set aside.
     aside: BTreeMap<Name, BTreeSet<String>>,
 }
@@ -36,6 +42,10 @@ impl Closed {
                 let cordoned = after.and_then(|after| after.pointer("/spec/unschedulable")) == Some(&Value::Bool(true));
                 note(&mut self.nodes, change.name.clone(), cordoned, at);
             }
+            "configmaps" => {
+                let says = text("/metadata/labels/freeze") == "yes";
+                note(&mut self.freezes, (change.namespace.clone(), change.name.clone()), says, at);
+            }
             "statefulsets.apps" | "quorumclusters.windlass.dev" => {
                 let own = change.resource == "statefulsets.apps";
                 let set = if own { change.name.as_str() } else { text("/spec/workload/statefulSet") };
@@ -43,6 +53,9 @@ impl Closed {
                 let locked = after.is_some_and(|after| after.pointer(LOCK).is_some());
                 note(&mut self.locks, (format!("{}/{}", change.resource, change.name), set.clone()), locked, at);
                 if !own {
+                    let checks = after.and_then(|after| after.pointer("/spec/gates/checks")).and_then(Value::as_array);
+                    let checks = checks.is_some_and(|checks| checks.iter().any(|check| check["name"] == FREEZE));
+                    note(&mut self.checked, set.clone(), checks, at);
                     let overrides = after.and_then(|after| after.pointer("/spec/gates/overrides"));
                     let gates = overrides.and_then(Value::as_array).into_iter().flatten();
                     let gates = gates.filter_map(|one| one["gate"].as_str()).map(str::to_owned).collect();
@@ -65,6 +78,14 @@ impl Closed {
         let lock = self.locks.iter().find(|((_, about), since)| about == set && long(since));
         if let Some(((what, _), _)) = lock.filter(|_| !aside("ConcurrentOperation")) {
             return Some(format!("{what} is locked"));
+        }
+        let frozen = self
+            .checked
+            .get(set)
+            .filter(|since| long(since))
+            .and_then(|_| self.freezes.iter().find(|((namespace, _), since)| *namespace == set.0 && long(since)));
+        if let Some(((_, name), _)) = frozen.filter(|_| !aside("Check/no-freeze")) {
+            return Some(format!("ConfigMap {name} says freeze"));
         }
         let cordoned = nodes.find(|node| self.nodes.get(*node).is_some_and(long));
         cordoned.filter(|_| !aside("NodeDrain")).map(|node| format!("node {node} under a member is cordoned"))

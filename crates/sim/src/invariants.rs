@@ -10,6 +10,7 @@
 //!   is down because of us (C2, H21);
 //! - a member that went to an older version without anybody having asked for that;
 //! - a sound member let go while somebody else has locked the workload, or while a node under a member is cordoned;
+//! - a template written, or an upgrade called done, before the Jobs of its hooks have completed;
 //! - a template written although a snapshot is to be taken first and none was stored since the last upgrade ended (D2);
 //! - a quorum lost to an eviction while we had a member down (H12);
 //! - a write of an operator after another one had settled its take-over (H1).
@@ -18,7 +19,10 @@
 //! all that time. A permit is used later than it is given: a leader that moves onto the permitted member less than [`REACTION`]
 //! before Kubernetes deletes it, or while no operator was running, is counted as a race and not as a violation.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -70,6 +74,7 @@ pub fn judge(journal: &[Entry], is_ours: impl Fn(&str) -> bool) -> Verdict {
         away: Vec::new(),
         owner: None,
         closed: Closed::default(),
+        managed: BTreeMap::new(),
     };
     for entry in journal {
         judge.see(entry);
@@ -89,6 +94,8 @@ struct Judge<'a> {
     /// Who holds the custom resources, once its take-over has settled.
     owner: Option<(String, bool)>,
     closed: Closed,
+    /// Which set a QuorumCluster is about.
+    managed: BTreeMap<Name, Name>,
 }
 
 #[derive(Default)]
@@ -110,6 +117,7 @@ struct Set {
     allow_downgrade: bool,
     accept_downtime: bool,
     snapshots: Snapshots,
+    hooks: Hooks,
     /// When a member of a version first led since then.
     led: BTreeMap<String, Timestamp>,
     /// Members that are down because of us.
@@ -124,6 +132,17 @@ struct Snapshots {
     wanted: bool,
     /// One was stored since the last upgrade ended.
     stored: bool,
+}
+
+/// Jobs that must have completed.
+#[derive(Default)]
+struct Hooks {
+    /// So many before an upgrade begins, and that was known before the present one did.
+    before: usize,
+    /// And so many before it is done.
+    after: usize,
+    /// Those that have, since the last upgrade ended.
+    completed: BTreeSet<String>,
 }
 
 #[derive(Default)]
@@ -182,8 +201,26 @@ impl Judge<'_> {
                 self.sets.entry(name).or_default().object = after;
             }
             "pods" => self.pod_write(at, &name, change),
-            "quorumclusters.windlass.dev" => self.wish(change),
+            "quorumclusters.windlass.dev" => self.wish(at, change),
+            "jobs.batch" => self.job_write(change),
             _ => {}
+        }
+    }
+
+    /// A Job of a hook's may have completed.
+    fn job_write(&mut self, change: &Change) {
+        let Some(job) = change.after.as_deref() else { return };
+        let conditions = job.pointer("/status/conditions").and_then(Value::as_array);
+        let complete = |condition: &Value| condition["type"] == "Complete" && condition["status"] == "True";
+        let owner = &job["metadata"]["ownerReferences"][0];
+        if !conditions.is_some_and(|conditions| conditions.iter().any(complete)) || owner["kind"] != "QuorumCluster" {
+            return;
+        }
+        let owner = (change.namespace.clone(), owner["name"].as_str().unwrap_or_default().to_owned());
+        if let Some(set) = self.managed.get(&owner).and_then(|set| self.sets.get_mut(set))
+            && change.name.starts_with("windlass-hook-")
+        {
+            set.hooks.completed.insert(change.name.clone());
         }
     }
 
@@ -215,18 +252,30 @@ impl Judge<'_> {
     }
 
     /// What people ask for.
-    fn wish(&mut self, change: &Change) {
+    fn wish(&mut self, at: Timestamp, change: &Change) {
         let Some(spec) = change.after.as_deref().map(|after| &after["spec"]) else { return };
         let Some(workload) = spec.pointer("/workload/statefulSet").and_then(Value::as_str) else { return };
-        let set = self.sets.entry((change.namespace.clone(), workload.to_owned())).or_default();
+        let name = (change.namespace.clone(), workload.to_owned());
+        self.managed.insert((change.namespace.clone(), change.name.clone()), name.clone());
+        let set = self.sets.entry(name).or_default();
         let under_way = |object: Option<&Value>| {
             object.and_then(|object| object.pointer("/status/upgrade")).is_some_and(|upgrade| !upgrade.is_null())
         };
         let (before, after) = (under_way(change.before.as_deref()), under_way(change.after.as_deref()));
         if !before && !after {
             set.snapshots.wanted = spec.pointer("/backup/preUpgradeSnapshot") == Some(&Value::Bool(true));
+            let hooks = spec.pointer("/gates/hooks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let jobs = |when: &str| hooks.iter().filter(|hook| hook["when"] == when && !hook["job"].is_null()).count();
+            (set.hooks.before, set.hooks.after) = (jobs("BeforeUpgrade"), jobs("AfterUpgrade"));
         }
         set.snapshots.stored &= !before || after;
+        let mut unasked = false;
+        if before && !after {
+            let reverting = change.before.as_deref().and_then(|before| before.pointer("/status/upgrade/reverting"));
+            let Hooks { before, after, completed } = std::mem::take(&mut set.hooks);
+            unasked = completed.len() < before + after && reverting != Some(&Value::Bool(true));
+            (set.hooks.before, set.hooks.after) = (before, after);
+        }
         set.allow_downgrade = spec.pointer("/policy/allowDowngrade") == Some(&Value::Bool(true));
         set.accept_downtime = spec.pointer("/policy/acceptDowntime") == Some(&Value::Bool(true));
         set.follows = spec["trigger"] == "Template";
@@ -236,6 +285,9 @@ impl Judge<'_> {
             if set.wanted.last() != Some(&version) {
                 set.wanted.push(version);
             }
+        }
+        if unasked {
+            self.violation(at, "the upgrade was called done before its hooks' Jobs had completed");
         }
     }
 
@@ -250,7 +302,11 @@ impl Judge<'_> {
         }
         let follows = set.follows && before.pointer("/spec/template") != after.pointer("/spec/template");
         let hasty = set.template_written == Some(at) && set.snapshots.wanted && !set.snapshots.stored;
+        let unasked = set.template_written == Some(at) && set.hooks.completed.len() < set.hooks.before;
         let down = set.down.clone();
+        if unasked {
+            self.violation(at, "the template was written before its hooks' Jobs had completed");
+        }
         if follows {
             self.violation(at, "the template was written by us although somebody else writes it");
         }

@@ -119,7 +119,7 @@ fn name(servers: &[RaftServer], places: &[Place]) -> Result<BTreeMap<String, Mem
 fn judge(name: &MemberName, server: &RaftServer, raft: &Raft, answers: &[Answer]) -> Member {
     let said = match answers.iter().find(|answer| answer.pod == name.as_str()).map(|answer| &answer.said) {
         Some(Ok(said)) => said,
-        Some(Err(error)) => return Member::unknown(&error.to_string()),
+        Some(Err(error)) => return silent(&error.to_string(), server, raft),
         None => return Member::unknown(&format!("there is no pod {name} to ask")),
     };
     let trouble = trouble(said, server, raft);
@@ -141,6 +141,29 @@ fn judge(name: &MemberName, server: &RaftServer, raft: &Raft, answers: &[Answer]
     }
 }
 
+/// One that does not answer is not known to be unwell, unless the leader finds so, too: two who can't reach it are not one broken wire.
+fn silent(why: &str, server: &RaftServer, raft: &Raft) -> Member {
+    let member = Member::unknown(why);
+    match unheard(server, raft) {
+        None => member,
+        Some(found) => Member {
+            healthy: Fact::Known(false),
+            trouble: Some(Complaint::Other(format!("{found}, and it does not answer: {why}"))),
+            ..member
+        },
+    }
+}
+
+/// What the leader finds wrong with a member; none where it finds nothing, or does not tell.
+fn unheard(server: &RaftServer, raft: &Raft) -> Option<&'static str> {
+    let heard = raft.autopilot.as_ref()?.servers.get(&server.node_id)?;
+    match (heard.is_alive, heard.is_healthy) {
+        (true, true) => None,
+        (false, _) => Some("the leader does not hear it"),
+        (true, false) => Some("it does not keep up with the leader"),
+    }
+}
+
 /// What keeps a member from being healthy.
 fn trouble(said: &Said, server: &RaftServer, raft: &Raft) -> Option<Complaint> {
     let other = |what: &str| Some(Complaint::Other(what.to_owned()));
@@ -151,12 +174,7 @@ fn trouble(said: &Said, server: &RaftServer, raft: &Raft) -> Option<Complaint> {
         State::Standby { hears_active: Some(false) } => return other("it does not hear the active node"),
         State::Standby { hears_active: None | Some(true) } | State::Active => {}
     }
-    let heard = raft.autopilot.as_ref()?.servers.get(&server.node_id)?;
-    match (heard.is_alive, heard.is_healthy) {
-        (true, true) => None,
-        (false, _) => other("the leader does not hear it"),
-        (true, false) => other("it does not keep up with the leader"),
-    }
+    unheard(server, raft).and_then(other)
 }
 
 #[cfg(test)]
@@ -170,7 +188,7 @@ mod tests {
         Standing, State,
     };
 
-    use super::{Place, seen};
+    use super::{Place, seen, silent};
 
     fn places() -> Vec<Place> {
         (0..3)
@@ -304,6 +322,28 @@ mod tests {
     fn without_a_token_nobody_is_a_member() {
         let quorum = quorum(|_, said| said.raft = None);
         assert!(quorum.members.why().unwrap().contains("spec.system.auth"), "{quorum:?}");
+    }
+
+    #[rstest]
+    #[case::heard(true, true, None)]
+    #[case::behind(true, false, Some("it does not keep up with the leader, and it does not answer: silence"))]
+    #[case::gone(false, false, Some("the leader does not hear it, and it does not answer: silence"))]
+    fn a_silent_member_is_unwell_only_if_the_leader_finds_so_too(
+        #[case] is_alive: bool,
+        #[case] is_healthy: bool,
+        #[case] expected: Option<&str>,
+    ) {
+        let mut raft = raft();
+        let autopilot = raft.autopilot.as_mut().unwrap();
+        for heard in autopilot.servers.values_mut() {
+            (heard.is_alive, heard.is_healthy) = (is_alive, is_healthy);
+        }
+        let member = silent("silence", &raft.servers[2], &raft);
+        assert_eq!(member.healthy == Fact::Known(false), expected.is_some());
+        assert_eq!(member.trouble.map(|trouble| trouble.to_string()).as_deref(), expected);
+        assert!(member.version.known().is_none() && member.position.known().is_none());
+        raft.autopilot = None;
+        assert!(silent("silence", &raft.servers[2], &raft).healthy.known().is_none(), "nobody else was asked");
     }
 
     #[test]
