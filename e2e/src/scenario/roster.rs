@@ -78,6 +78,8 @@ fn read(pods: &[Pod], application: Application, replicas: usize) -> (Vec<Seat>, 
         let address = pods.iter().find(|pod| pod.name_any() == name).and_then(address);
         Seat { pod: name, address }
     };
-    let staying = pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    // Other pods may be in the namespace; the load is for the members.
+    let is_member = |pod: &&Pod| (0..replicas).any(|ordinal| application.pod(ordinal) == pod.name_any());
+    let staying = pods.iter().filter(is_member).filter(|pod| pod.metadata.deletion_timestamp.is_none());
     ((0..replicas).map(seat).collect(), staying.filter_map(address).collect())
 }

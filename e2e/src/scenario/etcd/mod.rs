@@ -2,6 +2,7 @@
 
 mod controller_frozen;
 mod eviction;
+mod gates;
 mod member_stopped;
 mod operator_frozen;
 mod revert;
@@ -102,6 +103,12 @@ pub const SCENARIOS: &[Scenario] = &[
         shows: "evictions and a drain in the middle are refused, and work again afterwards",
         deletions: Deletions::Any,
         run: |trial| Box::pin(eviction::run(trial)),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-gates",
+        shows: "a freeze, measurements, a webhook and Jobs before and after: each holds in its turn, and then it goes on",
+        run: |trial| Box::pin(gates::run(trial)),
         ..USUAL
     },
     Scenario {
