@@ -229,12 +229,18 @@ fn default_port() -> i32 {
 }
 
 /// TLS to the members. The certificate must be valid for the pod's DNS name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.caSecret) != has(self.caConfigMap)").message("set exactly one of caSecret and caConfigMap"))]
 pub struct Tls {
     /// A Secret in this namespace with the certificate authority as `ca.crt`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
-    pub ca_secret: String,
+    pub ca_secret: Option<String>,
+    /// A ConfigMap in this namespace with the certificate authority as `ca.crt`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub ca_config_map: Option<String>,
     /// A Secret in this namespace of type kubernetes.io/tls (`tls.crt`, `tls.key`) that the members accept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]

@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::{
     batch::v1::{Job, JobSpec},
     core::v1::{
-        Capabilities, Container, EmptyDirVolumeSource, PersistentVolumeClaimVolumeSource, Pod, PodSecurityContext,
-        PodSpec, PodTemplateSpec, ProjectedVolumeSource, SeccompProfile, SecretVolumeSource, SecurityContext,
-        ServiceAccountTokenProjection, Volume, VolumeMount, VolumeProjection,
+        Capabilities, ConfigMapVolumeSource, Container, EmptyDirVolumeSource, PersistentVolumeClaimVolumeSource, Pod,
+        PodSecurityContext, PodSpec, PodTemplateSpec, ProjectedVolumeSource, SeccompProfile, SecretVolumeSource,
+        SecurityContext, ServiceAccountTokenProjection, Volume, VolumeMount, VolumeProjection,
     },
 };
 use kube::{
@@ -276,11 +276,23 @@ impl Mounted {
         self.mount(Volume { name: volume.to_owned(), secret: Some(source), ..Volume::default() }, true)
     }
 
+    fn config_map(&mut self, volume: &str, name: &str) -> String {
+        let source = ConfigMapVolumeSource { name: name.to_owned(), ..ConfigMapVolumeSource::default() };
+        self.mount(Volume { name: volume.to_owned(), config_map: Some(source), ..Volume::default() }, true)
+    }
+
     /// Whom to trust, and who asks.
     fn credentials(&mut self, resource: &QuorumCluster) {
         if let Some(tls) = &resource.spec.system.tls {
-            let path = self.secret("ca", &tls.ca_secret);
-            self.option("ca-file", &format!("{path}/ca.crt"));
+            let path = match (&tls.ca_secret, &tls.ca_config_map) {
+                (Some(secret), _) => Some(self.secret("ca", secret)),
+                (None, Some(map)) => Some(self.config_map("ca", map)),
+                // The schema takes one of the two; without any it finds nobody to trust.
+                (None, None) => None,
+            };
+            if let Some(path) = path {
+                self.option("ca-file", &format!("{path}/ca.crt"));
+            }
             if let Some(client) = &tls.client_secret {
                 let path = self.secret("client", client);
                 self.option("certificate-file", &format!("{path}/tls.crt"));

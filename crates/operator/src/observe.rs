@@ -7,7 +7,7 @@ use std::{
 
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
-    core::v1::{Node, Pod, Secret},
+    core::v1::{ConfigMap, Node, Pod, Secret},
     policy::v1::PodDisruptionBudget,
 };
 use kube::{
@@ -297,7 +297,17 @@ async fn tls(
         let missing = || format!("spec.system.tls.{field}: there is no Secret {name} with {key} in it");
         Ok::<_, Error>(found.map(|bytes| bytes.0).ok_or_else(missing))
     };
-    let roots = read("caSecret", &tls.ca_secret, "ca.crt").await?;
+    let roots = match (&tls.ca_secret, &tls.ca_config_map) {
+        (Some(name), _) => read("caSecret", name, "ca.crt").await?,
+        (None, Some(name)) => {
+            let maps: Api<ConfigMap> = Api::namespaced(context.client.clone(), namespace);
+            let map = get(context, &format!("configmaps/{namespace}/{name}"), &maps, name).await?;
+            let found = map.and_then(|map| map.data).and_then(|mut data| data.remove("ca.crt"));
+            let missing = || format!("spec.system.tls.caConfigMap: there is no ConfigMap {name} with ca.crt in it");
+            found.map(String::into_bytes).ok_or_else(missing)
+        }
+        (None, None) => Err("spec.system.tls: set caSecret or caConfigMap".to_owned()),
+    };
     let identity = match &tls.client_secret {
         None => Ok(None),
         Some(name) => {

@@ -161,7 +161,9 @@ async fn unknown_words_are_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn tls_needs_the_names_of_its_secrets() {
-    is_refused(&create(&api(), json!({"system": {"tls": {}}})).await, "spec.system.tls.caSecret");
+    let one = "set exactly one of caSecret and caConfigMap";
+    is_refused(&create(&api(), json!({"system": {"tls": {}}})).await, one);
+    is_refused(&create(&api(), json!({"system": {"tls": {"caSecret": "ca", "caConfigMap": "ca"}}})).await, one);
     let nameless = json!({"system": {"tls": {"caSecret": "ca", "clientSecret": ""}}});
     is_refused(&create(&api(), nameless).await, "spec.system.tls.clientSecret");
 }

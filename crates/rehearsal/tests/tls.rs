@@ -101,6 +101,16 @@ fn a_missing_authority() {
 }
 
 #[test]
+fn an_authority_in_a_config_map() {
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ca", "namespace": pd::NAMESPACE},
+        "data": {"ca.crt": AUTHORITY},
+    });
+    let spoken = wrong_until(vec![], &json!({"caConfigMap": "ca"}), Action::Create(map));
+    spoken.is_waiting("MembersUnknown", &["spec.system.tls.caConfigMap", "ca.crt"]);
+}
+
+#[test]
 fn an_authority_that_is_garbage() {
     let target = Subject { resource: "secrets".into(), namespace: pd::NAMESPACE.into(), name: "ca".into() };
     let mend = Action::Patch { target, patch: json!({"data": {"ca.crt": encoded(AUTHORITY)}}) };
