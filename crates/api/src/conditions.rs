@@ -1,4 +1,4 @@
-//! Conditions that kstatus, `kubectl wait`, Helm and Flux understand: Ready, Reconciling, Stalled.
+//! Conditions that kstatus, `kubectl wait`, Helm and Flux understand: Ready, Reconciling, Stalled. And one of our own: Upgrading (D2).
 
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
@@ -14,6 +14,8 @@ pub struct Verdict {
     pub reconciling: bool,
     /// A person must look.
     pub stalled: bool,
+    /// An upgrade is under way, whether it moves or not.
+    pub upgrading: bool,
     /// A word for machines.
     pub reason: String,
     /// A sentence for people.
@@ -54,6 +56,7 @@ pub fn conditions(before: &[Condition], verdict: &Verdict, generation: i64, now:
         ("Ready", verdict.ready),
         ("Reconciling", Tri::from(verdict.reconciling)),
         ("Stalled", Tri::from(verdict.stalled)),
+        ("Upgrading", Tri::from(verdict.upgrading)),
     ];
     states
         .into_iter()
@@ -81,6 +84,7 @@ mod tests {
             ready,
             reconciling: false,
             stalled: false,
+            upgrading: false,
             reason: "Upgraded".into(),
             message: String::new(),
         };

@@ -52,7 +52,7 @@ pub struct QuorumClusterStatus {
     /// The requests that were handled.
     #[serde(skip_serializing_if = "HandledRequests::is_empty")]
     pub requests: HandledRequests,
-    /// Ready, Reconciling and Stalled, as kstatus reads them.
+    /// Ready, Reconciling and Stalled, as kstatus reads them; and Upgrading, while `upgrade` is there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -142,12 +142,13 @@ fn conclude(
     now: jiff::Timestamp,
 ) {
     let generation = resource.metadata.generation.unwrap_or(0);
-    let verdict = verdict(decision, record);
-    let phase = match (decision, record) {
+    // What is on record counts, also where no plan could be made of it: it goes on from there.
+    let verdict = verdict(decision, record, status.upgrade.is_some());
+    let phase = match (decision, &status.upgrade) {
         (Decision::Done, _) => "Running",
         (Decision::Wait { on, .. }, _) if on.reason == Reason::Paused => "Paused",
         (Decision::Halt { .. }, _) => "Blocked",
-        (_, Some(record)) if record.reverting => "Reverting",
+        (_, Some(upgrade)) if upgrade.reverting => "Reverting",
         (_, Some(_)) => "Upgrading",
         (Decision::Act(_) | Decision::Wait { .. }, None) => "Pending",
     };
@@ -156,7 +157,7 @@ fn conclude(
     status.conditions = conditions(&status.conditions, &verdict, generation, now);
 }
 
-fn verdict(decision: &Decision, record: Option<&windlass_plan::Record>) -> Verdict {
+fn verdict(decision: &Decision, record: Option<&windlass_plan::Record>, upgrading: bool) -> Verdict {
     let way = record.map(|record| format!("{} to {}: ", record.from, record.target)).unwrap_or_default();
     let (ready, reconciling, stalled, reason, message) = match decision {
         Decision::Done => (true, false, false, "UpToDate".to_owned(), "all members run the wanted version".to_owned()),
@@ -166,7 +167,7 @@ fn verdict(decision: &Decision, record: Option<&windlass_plan::Record>) -> Verdi
         }
         Decision::Halt { on } => (false, false, true, on.reason.name().to_owned(), format!("{way}{on}")),
     };
-    Verdict { ready: ready.into(), reconciling, stalled, reason, message }
+    Verdict { ready: ready.into(), reconciling, stalled, upgrading, reason, message }
 }
 
 /// Writes the status if it differs, as a compare-and-swap on what was read. The resource as it is afterwards.

@@ -230,11 +230,9 @@ pub(crate) fn write_template(record: &Record, replicas: u32) -> Decision {
 /// The template is in place: the next member, or the end.
 pub(crate) fn roll(want: &Want, view: &View, record: &mut Record, partition: u32, now: Timestamp) -> Decision {
     let version = record.target.version.clone();
-    record.completed = view
-        .updated()
-        .filter(|pod| gate::settled(want, view, &version, pod).is_ok())
-        .map(|pod| pod.name.clone())
-        .collect();
+    // Who was done once stays so while others are on their way. The gates look at everybody again before anybody goes (D5).
+    let done = |pod: &&Pod| gate::settled(want, view, &version, pod).is_ok() || record.completed.contains(&pod.name);
+    record.completed = view.updated().filter(done).map(|pod| pod.name.clone()).collect();
     poison::note_proof(record);
 
     if let Some(decision) = await_hand_over(want, view, record, now) {

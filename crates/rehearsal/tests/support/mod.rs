@@ -7,6 +7,7 @@ pub mod stage;
 
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_rehearsal::{crash, operator, pd};
 use windlass_sim::{
@@ -224,6 +225,17 @@ impl Tale {
             .our_writes(span)
             .filter(|change| change.resource == "quorumclusters.windlass.dev" && change.name == name);
         ours.filter_map(|change| Spoken::of(change.after.as_deref()?)).collect()
+    }
+
+    /// When something was first said of it that is so, and where in the journal.
+    pub fn first_said(&self, name: &str, so: impl Fn(&Spoken) -> bool) -> Option<(usize, Timestamp, Spoken)> {
+        self.journal.iter().enumerate().find_map(|(index, entry)| match &entry.event {
+            Event::Write(change) if change.resource == "quorumclusters.windlass.dev" && change.name == name => {
+                let spoken = Spoken::of(change.after.as_deref()?).filter(&so)?;
+                Some((index, entry.at, spoken))
+            }
+            Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,
+        })
     }
 
     /// The last thing that was said of it.
