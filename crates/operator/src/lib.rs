@@ -23,6 +23,7 @@ pub mod facts;
 pub mod finalize;
 pub mod gates;
 pub mod lease;
+pub mod logs;
 pub mod metrics;
 pub mod observe;
 pub mod own_writes;
@@ -41,7 +42,7 @@ pub use clock::{Clock, SystemClock};
 pub use dial::Dial;
 pub use settings::Settings;
 
-use crate::{auth::Tokens, error::Error, lease::Lease, metrics::Metrics, own_writes::OwnWrites};
+use crate::{auth::Tokens, error::Error, lease::Lease, logs::Logs, metrics::Metrics, own_writes::OwnWrites};
 
 /// Everything that a pass needs from outside.
 pub struct Context {
@@ -61,6 +62,8 @@ pub struct Context {
     pub tokens: Tokens,
     /// What gates said that are asked elsewhere.
     pub asked: asked::Memory,
+    /// What logs ended with when they were last read.
+    pub logs: Logs,
 }
 
 impl Context {
@@ -75,6 +78,7 @@ impl Context {
             own_writes: OwnWrites::default(),
             tokens: Tokens::default(),
             asked: asked::Memory::default(),
+            logs: Logs::default(),
         }
     }
 

@@ -20,6 +20,7 @@ use windlass_api::{QuorumCluster, quorum_cluster::SystemType};
 use windlass_plan::{
     Fact,
     bug::{self, Bug},
+    trouble::Log,
 };
 use windlass_systems::{
     http,
@@ -34,6 +35,7 @@ use crate::{
     dial::TlsMaterial,
     error::{Class, Error},
     executor::{self, Task},
+    logs,
     queue::Key,
     system::{self, Heard, Line, Place, Seen},
 };
@@ -68,6 +70,8 @@ pub struct Observed {
     pub executor_image: Option<String>,
     /// What the gates said that are asked elsewhere.
     pub answers: Answers,
+    /// Where logs tell more, by pod, of those whose members are not up.
+    pub logs: BTreeMap<String, Log>,
 }
 
 /// The custom resource itself; none if it is gone.
@@ -116,6 +120,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
             task: Fact::Known(None),
             executor_image: None,
             answers: Answers::new(),
+            logs: BTreeMap::new(),
         });
     };
 
@@ -146,6 +151,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     let task = Box::pin(executor::read(context, resource)).await;
     let executor_image = executor::image(context, resource);
     let answers = Box::pin(asked::ask(context, resource, &set, ahead)).await;
+    let logs = Box::pin(logs::look(context, resource, &set, &pods, &seen.quorum)).await;
     Ok(Observed {
         since,
         set: Some(set),
@@ -161,6 +167,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
         task,
         executor_image,
         answers,
+        logs,
     })
 }
 

@@ -185,3 +185,36 @@ async fn a_pod_that_is_evicted_under_pressure_fails_and_its_controller_replaces_
     cluster.until("replaced", |c| c.pod("pd-1").is_some_and(|pod| pod["metadata"]["uid"] != before)).await;
     cluster.until("ready", |c| c.ready("pd-1")).await;
 }
+
+/// The log of a pod's only container, or why there is none.
+async fn log(cluster: &Cluster, pod: &str, previous: bool) -> Result<String, String> {
+    let pods: kube::Api<k8s_openapi::api::core::v1::Pod> = kube::Api::namespaced(cluster.api.client("tester"), NS);
+    let params = kube::api::LogParams { previous, tail_lines: Some(1), ..kube::api::LogParams::default() };
+    pods.logs(pod, &params).await.map_err(|error| error.to_string())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_is_of_the_run_that_is_asked_for() {
+    let cluster = Cluster::start(5);
+    cluster.world.set_image(OLD, ImageBehaviour::Crashes);
+    cluster.api.create_value("admin", set_of(1)).expect("a set");
+    cluster.until("creating", |c| c.waiting("pd-0") == "ContainerCreating").await;
+    let why = log(&cluster, "pd-0", false).await.expect_err("nothing runs yet");
+    assert!(why.contains("container \"pd\" in pod \"pd-0\" is waiting to start: ContainerCreating"), "{why}");
+    let why = log(&cluster, "pd-0", true).await.expect_err("nothing ran yet");
+    assert!(why.contains("previous terminated container \"pd\" in pod \"pd-0\" not found"), "{why}");
+    cluster.until("backing off", |c| c.waiting("pd-0") == "CrashLoopBackOff").await;
+    for previous in [true, false] {
+        assert_eq!(log(&cluster, "pd-0", previous).await.as_deref(), Ok("fatal: this build is broken\n"));
+    }
+    cluster.world.set_image(OLD, ImageBehaviour::Works);
+    cluster.until("ready", |c| c.ready("pd-0")).await;
+    assert_eq!(log(&cluster, "pd-0", false).await.as_deref(), Ok("serving\n"));
+    assert_eq!(log(&cluster, "pd-0", true).await.as_deref(), Ok("fatal: this build is broken\n"));
+    cluster.world.write_log(NS, "pd-0", "one\u{1b}[0m more");
+    assert_eq!(log(&cluster, "pd-0", false).await.as_deref(), Ok("one\u{1b}[0m more\n"));
+    let pods: kube::Api<k8s_openapi::api::core::v1::Pod> = kube::Api::namespaced(cluster.api.client("tester"), NS);
+    let params = kube::api::LogParams { limit_bytes: Some(5), ..kube::api::LogParams::default() };
+    assert_eq!(pods.logs("pd-0", &params).await.expect("a log"), "start");
+    assert!(pods.logs("pd-9", &params).await.is_err());
+}

@@ -35,6 +35,7 @@ fn parts(resource: &Resource, version: &Version) -> Vec<Part> {
     if resource.rules == Rules::Pod {
         parts.push(Part { name: "binding", group: Some(""), kind: Some("Binding"), verbs: &["create"] });
         parts.push(Part { name: "eviction", group: Some("policy"), kind: Some("Eviction"), verbs: &["create"] });
+        parts.push(Part { name: "log", group: None, kind: None, verbs: &["get"] });
     }
     if resource.rules == Rules::Namespace {
         parts.push(Part { name: "finalize", group: None, kind: None, verbs: &["update"] });

@@ -34,6 +34,8 @@ struct Call<'a> {
     user: &'a str,
     method: &'a Method,
     query: Query,
+    /// The query as it was written.
+    text: &'a str,
     content_type: &'a str,
     /// The name of a manager of fields that the request does not name.
     agent: String,
@@ -172,6 +174,7 @@ impl Api {
                     user,
                     method: request.method(),
                     query,
+                    text: request.uri().query().unwrap_or(""),
                     content_type: &content_type,
                     // Those in the same process send no User-Agent.
                     agent: match request.headers().get(header::USER_AGENT) {
@@ -269,7 +272,7 @@ fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subres
     let offered = match part {
         Subresource::Status => version.status,
         Subresource::Scale => version.scale.is_some(),
-        Subresource::Eviction | Subresource::Binding | Subresource::Process => is_pod,
+        Subresource::Eviction | Subresource::Binding | Subresource::Log | Subresource::Process => is_pod,
         Subresource::Finalize => target.resource.rules == Rules::Namespace,
         Subresource::Other => false,
     };
@@ -314,9 +317,13 @@ fn subresource(store: &mut Store, call: &Call<'_>, target: &Target, part: Subres
             let object = call.object_of(&target.resource.kind, custom)?;
             Ok(ok(&*store.finalize_namespace(call.writer(), target, &object)?))
         }
-        (Subresource::Process, _) => Err(error::not_implemented(
-            "the processes of this cluster are simulated: they keep no logs and nobody can attach to them",
-        )),
+        (Subresource::Log, "GET") => {
+            let pod = store.read(target, &call.query, call.at)?;
+            store.logs.answer(&pod, call.text)
+        }
+        (Subresource::Process, _) => {
+            Err(error::not_implemented("the processes of this cluster are simulated: nobody can attach to them"))
+        }
         (_, verb) => Err(not_supported(target, &verb.to_lowercase())),
     }
 }

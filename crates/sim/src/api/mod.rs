@@ -32,6 +32,7 @@ mod metadata;
 mod object;
 mod openapi;
 mod patch;
+mod process_log;
 mod protobuf;
 mod query;
 mod read;

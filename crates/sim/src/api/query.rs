@@ -16,7 +16,9 @@ pub(crate) enum Subresource {
     Finalize,
     /// None that any object has.
     Other,
-    /// What only a node could answer: logs, a shell, a port.
+    /// What its processes write.
+    Log,
+    /// What only a node could answer: a shell, a port.
     Process,
 }
 
@@ -91,7 +93,8 @@ impl Route {
                 "scale" => (*plural, *name, Some(Subresource::Scale)),
                 "eviction" => (*plural, *name, Some(Subresource::Eviction)),
                 "binding" => (*plural, *name, Some(Subresource::Binding)),
-                "log" | "exec" | "attach" | "portforward" => (*plural, *name, Some(Subresource::Process)),
+                "log" => (*plural, *name, Some(Subresource::Log)),
+                "exec" | "attach" | "portforward" => (*plural, *name, Some(Subresource::Process)),
                 "finalize" => (*plural, *name, Some(Subresource::Finalize)),
                 _ => (*plural, *name, Some(Subresource::Other)),
             },

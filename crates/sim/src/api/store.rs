@@ -9,6 +9,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::key::Key;
 use super::object;
+use super::process_log::ProcessLogs;
 use super::resource::{BUILT_IN, Resource};
 use crate::clock::Clock;
 use crate::journal::{Change, Event, Journal, Verb};
@@ -89,6 +90,8 @@ pub(crate) struct Store {
     resources: BTreeMap<String, Arc<Resource>>,
     newest: watch::Sender<u64>,
     watches: Vec<Open>,
+    /// What kubelets would show of their processes.
+    pub(crate) logs: ProcessLogs,
 }
 
 impl Store {
@@ -104,6 +107,7 @@ impl Store {
             resources: BUILT_IN.iter().map(|resource| (resource.id.clone(), Arc::clone(resource))).collect(),
             newest: watch::Sender::new(FIRST_REVISION),
             watches: Vec::new(),
+            logs: ProcessLogs::default(),
         }
     }
 

@@ -39,6 +39,7 @@ pub use crate::apps::{BadAnswer, PdHandle};
 use crate::clock::Clock;
 use crate::journal::{Journal, QuorumTruth};
 pub use deviation::{Deviation, JobDeviation};
+use kubelet::PodState;
 use queue::Key;
 use state::State;
 
@@ -176,6 +177,15 @@ impl World {
     pub fn crash_process(&self, namespace: &str, pod: &str) {
         let key = Key::new(namespace, pod);
         self.disturb(Some(format!("process in {namespace}/{pod} crashed")), |state| state.crash(&key));
+    }
+
+    /// A pod's main process writes a line into its log.
+    pub fn write_log(&self, namespace: &str, pod: &str, line: &str) {
+        let key = Key::new(namespace, pod);
+        let state = self.state();
+        if let Some(main) = state.pods.get(&key).map(PodState::main) {
+            state.write_log(&key, main, line);
+        }
     }
 
     /// The kubelet evicts a pod because its node runs out of something; no budget is asked.

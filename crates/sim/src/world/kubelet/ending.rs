@@ -154,6 +154,7 @@ impl State {
         let here = self.pods.get(key).filter(|pod| pod.uid == uid);
         if here.is_some_and(|pod| self.nodes.get(&pod.node).is_some_and(|node| !node.down)) {
             self.pods.remove(key);
+            self.api.forget_logs(uid);
             self.remove_object(key, uid);
         }
     }

@@ -111,7 +111,7 @@ pub(super) fn back_off(times: u32) -> Duration {
 }
 
 impl PodState {
-    fn main(&self) -> usize {
+    pub(in crate::world) fn main(&self) -> usize {
         self.containers.iter().position(|container| container.app.is_some()).unwrap_or(0)
     }
 
@@ -168,6 +168,7 @@ impl State {
         {
             // The object was taken away from under the kubelet: what ran for it must end.
             self.kill(key, true);
+            self.api.forget_logs(known_uid);
             self.pods.remove(key);
         }
         let Some(pod) = object else { return };
@@ -323,6 +324,8 @@ impl State {
         container.epoch += 1;
         container.ready = false;
         let (image, is_app) = (container.image.clone(), container.app.is_some());
+        self.api.begin_log(&pod.uid, &container.name);
+        self.api.write_log(&pod.uid, &container.name, &format!("starting {image}"));
         if let Some(node) = self.nodes.get_mut(&pod.node) {
             node.images.insert(image.clone());
         }
@@ -335,14 +338,24 @@ impl State {
                 self.later(key, index, boot, Step::Serve);
             }
             ImageBehaviour::Crashes => {
+                self.write_log(key, index, "fatal: this build is broken");
                 let dies = self.takes(300, 3_000);
                 self.later(key, index, dies, Step::Exit(1));
             }
             ImageBehaviour::OutOfMemory => {
+                self.write_log(key, index, "reading all of it into memory");
                 let dies = self.takes(300, 3_000);
                 self.later(key, index, dies, Step::Exit(137));
             }
-            ImageBehaviour::NeverReady => {}
+            ImageBehaviour::NeverReady => self.write_log(key, index, "waiting for what never comes"),
+        }
+    }
+
+    /// A container's process writes a line.
+    pub(in crate::world) fn write_log(&self, key: &Key, index: usize, line: &str) {
+        if let Some((uid, name)) = self.pods.get(key).and_then(|pod| Some((&pod.uid, &pod.containers.get(index)?.name)))
+        {
+            self.api.write_log(uid, name, line);
         }
     }
 
@@ -361,6 +374,7 @@ impl State {
             self.found_app(key, kind);
             if let Some(why) = self.refusal(key, &version) {
                 self.note(format!("process in {} ends: {why}", key.name));
+                self.write_log(key, index, &format!("fatal: {why}"));
                 return self.later(key, index, Duration::from_millis(100), Step::Exit(1));
             }
         }
@@ -373,6 +387,7 @@ impl State {
                 self.tell_app(key, |app, context, pod| app.hung(context, pod, true));
             }
         }
+        self.write_log(key, index, if self.is_ready(key) { "serving" } else { "sealed, and waiting for the key" });
         let probe = self.takes(100, 2_000);
         self.later(key, index, probe, Step::Ready);
     }
