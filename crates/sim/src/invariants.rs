@@ -273,7 +273,10 @@ impl Judge<'_> {
         if before && !after {
             let reverting = change.before.as_deref().and_then(|before| before.pointer("/status/upgrade/reverting"));
             let Hooks { before, after, completed } = std::mem::take(&mut set.hooks);
-            unasked = completed.len() < before + after && reverting != Some(&Value::Bool(true));
+            let overrides = spec.pointer("/gates/overrides").and_then(Value::as_array).map(Vec::as_slice);
+            let of_hooks = |one: &Value| one["gate"].as_str().is_some_and(|gate| gate.starts_with("Hook/"));
+            let aside = overrides.is_some_and(|overrides| overrides.iter().any(of_hooks));
+            unasked = completed.len() < before + after && reverting != Some(&Value::Bool(true)) && !aside;
             (set.hooks.before, set.hooks.after) = (before, after);
         }
         set.allow_downgrade = spec.pointer("/policy/allowDowngrade") == Some(&Value::Bool(true));

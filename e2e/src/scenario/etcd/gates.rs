@@ -10,17 +10,15 @@ use serde_json::{Value, json};
 
 use crate::{applications::IDLE, audit, say, scenario::trial::Trial};
 
-/// Says no to the first ones who ask, and yes to everybody else.
+/// Says no until it is told otherwise.
 const MAY: &str = r#"#!/bin/sh
-n=$(($(/bin/busybox cat /tmp/may 2>/dev/null || echo 0) + 1)); echo $n > /tmp/may
-if [ $n -le 2 ]; then printf 'Status: 409 Conflict\r\nContent-Type: application/json\r\n\r\n{"message": "the calendar says no"}'
-else printf 'Status: 200 OK\r\nContent-Type: text/plain\r\n\r\nyes'; fi
+if [ -e /tmp/yes ]; then printf 'Status: 200 OK\r\nContent-Type: text/plain\r\n\r\nyes'
+else printf 'Status: 409 Conflict\r\nContent-Type: application/json\r\n\r\n{"message": "the calendar says no"}'; fi
 "#;
 
-/// Measures bad values first, and good ones then.
+/// Measures bad values until it is told otherwise.
 const PROMETHEUS: &str = r#"#!/bin/sh
-n=$(($(/bin/busybox cat /tmp/measured 2>/dev/null || echo 0) + 1)); echo $n > /tmp/measured
-if [ $n -le 2 ]; then v=0.5; else v=0.01; fi
+if [ -e /tmp/good ]; then v=0.01; else v=0.5; fi
 printf 'Status: 200 OK\r\nContent-Type: application/json\r\n\r\n{"status": "success", "data": {"resultType": "vector", "result": [{"metric": {"job": "api"}, "value": [1, "%s"]}]}}' $v
 "#;
 
@@ -36,10 +34,18 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
         say(&format!("{reason}: {message}"));
         told.push(message);
         ensure!(audit::endings(&trial.audit.requests(&trial.namespace)?).is_empty(), "pods were ended in spite of it");
-        if reason == "CheckFailed" {
-            trial.more_writes(40).await?;
-            let maps: Api<ConfigMap> = Api::namespaced(trial.site.client.clone(), &trial.namespace);
-            maps.delete("december", &DeleteParams::default()).await?;
+        trial.more_writes(40).await?;
+        let tell = |file: &str| {
+            let touch = ["exec", "web", "--", "/bin/busybox", "touch", file];
+            trial.site.windlass.kubectl(&[&["--namespace", trial.namespace.as_str()], touch.as_slice()].concat())
+        };
+        match reason {
+            "CheckFailed" => {
+                let maps: Api<ConfigMap> = Api::namespaced(trial.site.client.clone(), &trial.namespace);
+                maps.delete("december", &DeleteParams::default()).await?;
+            }
+            "AnalysisFailed" => drop(tell("/tmp/good")?),
+            _ => drop(tell("/tmp/yes")?),
         }
     }
     ensure!(told.iter().any(|message| message.contains("the value is 0.5")), "what was measured is not told: {told:?}");
