@@ -254,7 +254,7 @@ pub(crate) fn roll(want: &Want, view: &View, record: &mut Record, partition: u32
         if !victim.is_up() && record.enter(StageKind::Replace, &victim.name, now).is_overdue(&want.deadlines, now) {
             return overdue_halt(record, &hold);
         }
-        return wait_or_halt(hold);
+        return await_abandoned(want, view, record, &hold, now).unwrap_or_else(|| wait_or_halt(hold));
     }
     if view.quorum.leader.is(&victim.name) && !alone(view) && !bug::active(Bug::LeaderNotChecked) {
         if let Some(decision) = hand_over(want, view, record, victim, now) {
@@ -312,6 +312,16 @@ pub(crate) fn await_replaced(want: &Want, view: &View, record: &mut Record, now:
         // Also what would need a person elsewhere: PD shows its old version for a moment after it has started.
         StageKind::Join | StageKind::Sync => wait(lacking.hold, SOON),
     })
+}
+
+/// A member that was replaced for a target that was given up is down because of us until it is well, on the way back, too: its stage has
+/// the deadline that it had on the way there (D4). One that nobody touched has none (C5).
+fn await_abandoned(want: &Want, view: &View, record: &mut Record, on: &Hold, now: Timestamp) -> Option<Decision> {
+    let version = record.target.version.clone();
+    let abandoned = view.outdated().filter(|pod| record.abandoned.contains(&pod.name));
+    let lacks = |pod: &Pod| Some((pod.name.clone(), gate::settled(want, view, &version, pod).err()?));
+    let (pod, lacking) = abandoned.filter_map(lacks).find(|(_, lacking)| lacking.hold == *on)?;
+    record.enter(lacking.stage, &pod, now).is_overdue(&want.deadlines, now).then(|| overdue_halt(record, on))
 }
 
 fn overdue_halt(record: &Record, hold: &Hold) -> Decision {

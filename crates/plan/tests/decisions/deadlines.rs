@@ -9,12 +9,12 @@ use windlass_plan::{
     rollout,
     stage::{HandOver, Stage, StageKind},
     want::Deadlines,
-    workload::Evictions,
+    workload::{Evictions, Strategy},
 };
 
 use crate::support::{
-    Answer, NEW, answer, half_way, hold, member_mut, name, noon, pod_mut, record_mut, remove_pod, stage, unknown,
-    version, want, world::World,
+    Answer, NEW, OLD, answer, half_way, hold, image, member_mut, name, noon, pod_mut, record_mut, remove_pod, revision,
+    stage, unknown, version, want, world::World,
 };
 
 use Answer::{Act, Halt, Wait};
@@ -135,6 +135,30 @@ fn it_goes_on_by_itself_after_a_deadline(#[case] kind: StageKind, #[case] what: 
     assert_eq!(answer(&after(&view, Duration::from_hours(1))), Halt(Reason::DeadlineExceeded));
     let well = View { record: view.record, ..half_way(3, 0, 1) };
     assert_eq!(answer(&after(&well, Duration::from_hours(1))), Act("MemberPermitted"));
+}
+
+/// The way back has as much time for a member as the way there. One that nobody touched has no clock (C5).
+#[rstest]
+#[case::silent(StageKind::Join, |view: &mut View| member_mut(view, 2).healthy = unknown())]
+#[case::behind(StageKind::Sync, |view: &mut View| member_mut(view, 2).position = Fact::Known(Some(0)))]
+fn a_member_that_hangs_on_the_way_back_calls_a_person(#[case] kind: StageKind, #[case] what: Lack) {
+    let mut view = lacking(kind, what);
+    let back = rollout::plan(&want(OLD), &view, noon());
+    assert_eq!(answer(&back.decision), Act("TemplateWritten"));
+    view.record = back.record;
+    view.workload.image = image(OLD);
+    (view.workload.update_revision, view.workload.strategy) = (revision(OLD), Strategy::RollingUpdate { partition: 3 });
+    let late = noon() + Duration::from_hours(1);
+    let begun = rollout::plan(&want(OLD), &view, late);
+    assert!(matches!(begun.decision, Decision::Wait { .. }), "{:?}", begun.decision);
+    view.record = begun.record;
+    let limit = kind.deadline(&want(OLD).deadlines);
+    let ask = |view: &View, time| answer(&rollout::plan(&want(OLD), view, late + time).decision);
+    assert!(matches!(ask(&view, limit.saturating_sub(TICK)), Wait(_)));
+    assert_eq!(ask(&view, limit), Halt(Reason::DeadlineExceeded));
+
+    record_mut(&mut view).abandoned.clear();
+    assert!(matches!(ask(&view, limit), Wait(_)));
 }
 
 /// `pd-1` of three is next and leads, and was asked so many times to hand over, last at noon.

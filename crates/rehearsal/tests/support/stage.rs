@@ -6,7 +6,10 @@ use bytes::Bytes;
 use http::Request;
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
-use windlass_rehearsal::{operator, pd};
+use windlass_rehearsal::{
+    operator, pd,
+    setting::{ETCD, OPENBAO, PD, Setting},
+};
 use windlass_sim::{
     api::Reply,
     faults::Process,
@@ -51,9 +54,18 @@ pub fn play_with(objects: Vec<Value>, program: &Program, story: impl AsyncFnOnce
 
 /// Waits until something is so.
 pub async fn until(cluster: &Cluster, what: &str, so: impl Fn(&Cluster) -> bool) {
+    until_by(Duration::from_millis(10), cluster, what, so).await;
+}
+
+/// The same for what takes long and stays: it is looked for less often.
+pub async fn until_at_last(cluster: &Cluster, what: &str, so: impl Fn(&Cluster) -> bool) {
+    until_by(Duration::from_secs(1), cluster, what, so).await;
+}
+
+async fn until_by(every: Duration, cluster: &Cluster, what: &str, so: impl Fn(&Cluster) -> bool) {
     let wait = async {
         while !so(cluster) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::time::sleep(every).await;
         }
     };
     let came = tokio::time::timeout(Duration::from_mins(30), wait).await;
@@ -69,20 +81,22 @@ pub async fn until_reason(cluster: &Cluster, reason: &str) -> Spoken {
 
 /// Waits until the QuorumCluster gives this reason and says that a person is needed.
 pub async fn until_stalled(cluster: &Cluster, reason: &str) -> Spoken {
-    let now = |cluster: &Cluster| {
-        Spoken::of(&subject(cluster)).filter(|spoken| spoken.reason == reason && spoken.stalled == "True")
-    };
-    until(cluster, reason, |cluster| now(cluster).is_some()).await;
-    now(cluster).expect("it has just been so")
+    until(cluster, reason, |cluster| stalled(cluster, reason).is_some()).await;
+    stalled(cluster, reason).expect("it has just been so")
 }
 
-fn subject(cluster: &Cluster) -> Value {
-    let subject = pd::subject();
-    cluster
-        .api
-        .get_value(&subject.resource, &subject.namespace, &subject.name)
-        .map(|object| (*object).clone())
-        .unwrap_or_default()
+/// What it says, if it gives this reason and a person is needed.
+pub fn stalled(cluster: &Cluster, reason: &str) -> Option<Spoken> {
+    Spoken::of(&subject(cluster)).filter(|spoken| spoken.reason == reason && spoken.stalled == "True")
+}
+
+/// The QuorumCluster, whichever system it is of.
+pub fn subject(cluster: &Cluster) -> Value {
+    let get = |setting: Setting| {
+        let subject = setting.subject();
+        cluster.api.get_value(&subject.resource, &subject.namespace, &subject.name)
+    };
+    [PD, ETCD, OPENBAO].into_iter().find_map(get).map(|object| (*object).clone()).unwrap_or_default()
 }
 
 fn path(subject: &Subject) -> String {

@@ -11,6 +11,8 @@ pub(super) struct Member {
     pub version: String,
     running: bool,
     hung: bool,
+    /// It serves and hears nothing of the log.
+    starved: bool,
     /// The position from which it catches up.
     behind_at: u64,
     catching_up_since: Duration,
@@ -25,6 +27,7 @@ impl Member {
             version: String::new(),
             running: false,
             hung: false,
+            starved: false,
             behind_at: 0,
             catching_up_since: Duration::ZERO,
             caught_up_at: Duration::ZERO,
@@ -74,9 +77,22 @@ impl Member {
         self.hung = hung;
     }
 
+    /// It hears nothing of the log from now on, also after it was started anew; or it hears again and has all after a while.
+    pub fn starve(&mut self, now: Duration, starved: bool, length: u64, takes: Duration) {
+        if self.starved == starved {
+            return;
+        }
+        if starved {
+            self.falls_behind(now, length);
+        } else {
+            self.catches_up(now, length, takes);
+        }
+        self.starved = starved;
+    }
+
     /// How far it has applied a log of this length.
     pub fn applied(&self, now: Duration, length: u64) -> u64 {
-        if !self.serves() {
+        if !self.serves() || self.starved {
             return self.behind_at;
         }
         if now >= self.caught_up_at {
@@ -130,6 +146,18 @@ mod tests {
         assert_eq!((member.serves(), member.applied(Duration::from_secs(66), 1020)), (false, 1000));
         member.hang(Duration::from_secs(67), false, 1040, Duration::from_secs(2));
         assert_eq!(member.applied(Duration::from_secs(68), 1040), 1020);
+    }
+
+    #[test]
+    fn a_member_that_is_starved_stays_where_it_was() {
+        let mut member = Member::new(1);
+        member.starts(Duration::ZERO, "v1", 0, Duration::ZERO);
+        member.starve(Duration::from_secs(10), true, 100, Duration::ZERO);
+        member.stops(Duration::from_secs(20), 300);
+        member.starts(Duration::from_secs(30), "v2", 500, Duration::ZERO);
+        assert_eq!((member.serves(), member.applied(Duration::from_mins(1), 900)), (true, 100));
+        member.starve(Duration::from_mins(1), false, 900, Duration::from_secs(4));
+        assert_eq!(member.applied(Duration::from_secs(64), 980), 980);
     }
 
     #[test]

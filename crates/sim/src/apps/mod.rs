@@ -195,6 +195,24 @@ impl App {
         }
     }
 
+    /// A member hears nothing of the log from now on although it serves, or hears again.
+    pub fn starve(&mut self, context: &Context, pod: &str, starved: bool) {
+        match self {
+            Self::Pd(pd) => pd.starve(context, pod, starved),
+            Self::Etcd(etcd) => etcd.starve(context, pod, starved),
+            Self::Openbao(bao) => bao.starve(context, pod, starved),
+        }
+    }
+
+    /// Who leads takes requests to hand over and goes on leading, or heeds them again.
+    pub fn cling(&mut self, clings: bool) {
+        match self {
+            Self::Pd(pd) => pd.cling(clings),
+            Self::Etcd(etcd) => etcd.cling(clings),
+            Self::Openbao(bao) => bao.cling(clings),
+        }
+    }
+
     /// A timer rings.
     pub fn ring(&mut self, context: &mut Context, event: &AppEvent) {
         match (self, event) {

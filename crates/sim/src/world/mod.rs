@@ -281,6 +281,18 @@ impl World {
         self.with_app(&Key::new(namespace, statefulset), note, |app, context| app.unseal(context, pod));
     }
 
+    /// A member of this StatefulSet's quorum hears nothing of the log from now on although it serves, or hears again.
+    pub fn starve(&self, namespace: &str, statefulset: &str, pod: &str, starved: bool) {
+        let note = Some(format!("{pod} hears nothing of the log: {starved}"));
+        self.with_app(&Key::new(namespace, statefulset), note, |app, context| app.starve(context, pod, starved));
+    }
+
+    /// Who leads this StatefulSet's quorum takes requests to hand over and goes on leading, or heeds them again.
+    pub fn cling(&self, namespace: &str, statefulset: &str, clings: bool) {
+        let note = Some(format!("whoever leads {namespace}/{statefulset} stays in the lead: {clings}"));
+        self.with_app(&Key::new(namespace, statefulset), note, |app, _| app.cling(clings));
+    }
+
     /// The present true state of all quorums.
     pub fn truths(&self) -> Vec<QuorumTruth> {
         self.state().apps.values().map(App::truth).collect()

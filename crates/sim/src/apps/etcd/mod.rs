@@ -72,6 +72,8 @@ pub(crate) struct EtcdCluster {
     log: Log,
     waiting: Option<Waiting>,
     transfer: u64,
+    /// Who leads stays in the lead, whatever it is asked.
+    clings: bool,
     tokens: u64,
     rng: Rng,
 }
@@ -90,6 +92,7 @@ impl EtcdCluster {
             log: Log::new(0),
             waiting: None,
             transfer: 0,
+            clings: false,
             tokens: 0,
             rng,
         };
@@ -167,6 +170,20 @@ impl EtcdCluster {
             member.process.hang(context.now, hung, length, catch_up);
         }
         self.reconsider(context);
+    }
+
+    /// This member hears nothing of the log from now on although it serves, or hears again.
+    pub fn starve(&mut self, context: &Context, pod: &str, starved: bool) {
+        let length = self.log.length(context.now);
+        let catch_up = self.rng.between(Duration::from_millis(200), Duration::from_secs(2));
+        if let Some(member) = self.members.get_mut(pod) {
+            member.process.starve(context.now, starved, length, catch_up);
+        }
+    }
+
+    /// Transfers are taken and come to nothing from now on, or are carried out again.
+    pub fn cling(&mut self, clings: bool) {
+        self.clings = clings;
     }
 
     fn vote_in(&mut self, context: &mut Context, low: Duration, high: Duration) {

@@ -119,7 +119,7 @@ impl BaoCluster {
             }
             (&Method::PUT | &Method::POST, "sys/step-down") => {
                 let answer = respond(StatusCode::NO_CONTENT, "application/json", "");
-                if self.active.as_deref() != Some(pod) {
+                if self.active.as_deref() != Some(pod) || self.clings {
                     return answer;
                 }
                 self.step_down(context);

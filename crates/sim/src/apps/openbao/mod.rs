@@ -104,6 +104,8 @@ pub(crate) struct BaoCluster {
     members: BTreeMap<String, Bao>,
     /// A member that starts unseals itself.
     unseals_itself: bool,
+    /// Who is active stays so, whatever it is asked.
+    clings: bool,
     raft_leader: Option<String>,
     active: Option<String>,
     active_since: Duration,
@@ -142,6 +144,7 @@ impl BaoCluster {
             cluster_name: format!("vault-cluster-{:08x}", id & 0xffff_ffff),
             members: BTreeMap::new(),
             unseals_itself: true,
+            clings: false,
             raft_leader: None,
             active: None,
             active_since: Duration::ZERO,
@@ -304,6 +307,20 @@ impl BaoCluster {
             }
         }
         self.reconsider(context);
+    }
+
+    /// This member hears nothing of the log from now on although it serves, or hears again.
+    pub fn starve(&mut self, context: &Context, pod: &str, starved: bool) {
+        let length = self.log.length(context.now);
+        let catch_up = self.rng.between(Duration::from_millis(200), Duration::from_secs(2));
+        if let Some(member) = self.members.get_mut(pod) {
+            member.raft.starve(context.now, starved, length, catch_up);
+        }
+    }
+
+    /// Requests to step down are taken and come to nothing from now on, or are carried out again.
+    pub fn cling(&mut self, clings: bool) {
+        self.clings = clings;
     }
 
     fn vote_in(&mut self, context: &mut Context, low: Duration, high: Duration) {

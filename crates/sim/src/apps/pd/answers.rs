@@ -184,6 +184,9 @@ impl PdCluster {
         if !self.serves(name) || self.etcd_leader.is_none() {
             return render(StatusCode::INTERNAL_SERVER_ERROR, &json!(TRANSFER_TIMED_OUT)).after(TRANSFER_TIMEOUT);
         }
+        if self.clings {
+            return submitted;
+        }
         let takes = self.transfer_to(context, name);
         submitted.after(takes).changed()
     }

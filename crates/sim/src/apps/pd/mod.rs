@@ -64,6 +64,8 @@ pub(crate) struct PdCluster {
     lease: u64,
     transfer: u64,
     priority: Option<u64>,
+    /// Who leads stays in the lead, whatever it is asked.
+    clings: bool,
     tokens: u64,
     rng: Rng,
 }
@@ -86,6 +88,7 @@ impl PdCluster {
             lease: 0,
             transfer: 0,
             priority: None,
+            clings: false,
             tokens: 0,
             rng,
         };
@@ -149,6 +152,20 @@ impl PdCluster {
             member.hang(context.now, hung, length, catch_up);
         }
         self.reconsider(context);
+    }
+
+    /// This member hears nothing of the log from now on although it serves, or hears again.
+    pub fn starve(&mut self, context: &Context, pod: &str, starved: bool) {
+        let length = self.log.length(context.now);
+        let catch_up = self.rng.between(Duration::from_millis(200), Duration::from_secs(2));
+        if let Some(member) = self.members.get_mut(pod) {
+            member.starve(context.now, starved, length, catch_up);
+        }
+    }
+
+    /// Transfers are taken and come to nothing from now on, or are carried out again.
+    pub fn cling(&mut self, clings: bool) {
+        self.clings = clings;
     }
 
     fn vote_in(&mut self, context: &mut Context, low: Duration, high: Duration) {
