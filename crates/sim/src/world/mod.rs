@@ -80,6 +80,8 @@ pub enum ImageBehaviour {
     OutOfMemory,
     /// The process runs and never serves.
     NeverReady,
+    /// What it does is done, and what it says of it at its end is lost. Others start and serve.
+    Mute,
 }
 
 /// The acting part of one embedded cluster.
