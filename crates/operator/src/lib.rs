@@ -40,7 +40,9 @@ pub use clock::{Clock, SystemClock};
 pub use dial::Dial;
 pub use settings::Settings;
 
-use crate::{auth::Tokens, error::Error, lease::Lease, metrics::Metrics, own_writes::OwnWrites};
+use crate::{
+    auth::Tokens, describe::Descriptions, error::Error, lease::Lease, metrics::Metrics, own_writes::OwnWrites,
+};
 
 /// Everything that a pass needs from outside.
 pub struct Context {
@@ -58,6 +60,8 @@ pub struct Context {
     pub own_writes: OwnWrites,
     /// Tokens for the systems that want one.
     pub tokens: Tokens,
+    /// Systems as resources describe them.
+    pub descriptions: Descriptions,
 }
 
 impl Context {
@@ -71,6 +75,7 @@ impl Context {
             metrics: Arc::default(),
             own_writes: OwnWrites::default(),
             tokens: Tokens::default(),
+            descriptions: Descriptions::default(),
         }
     }
 

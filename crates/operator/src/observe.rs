@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    sync::Arc,
 };
 
 use k8s_openapi::api::{
@@ -28,7 +29,7 @@ use windlass_systems::{
 };
 
 use crate::{
-    Context, describe,
+    Context,
     dial::TlsMaterial,
     error::{Class, Error},
     executor::{self, Task},
@@ -55,7 +56,7 @@ pub struct Observed {
     /// How each pod is reached.
     pub peers: Vec<Peer>,
     /// How the system is asked and told, where the resource describes that; or why it can't be.
-    pub http: Result<Option<http::System>, http::Invalid>,
+    pub http: Result<Option<Arc<http::System>>, http::Invalid>,
     /// The TLS material, where the resource names some.
     pub tls: Option<TlsMaterial>,
     /// The token that was shown, where the system wants one.
@@ -127,7 +128,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
 
     let places = places(&set, &namespace, &pods);
     let peers = peers(resource, &places);
-    let http = describe::system(&resource.spec.system);
+    let http = context.descriptions.get(&Key::of(resource), &resource.spec.system);
     // Secrets that can't be read make the members unknown, and nothing else: a permit that stands is minded all the same.
     let tls = tls(context, resource, &namespace).await.unwrap_or_else(|error| Err(error.story()));
     let (seen, tls, token) = match tls {
@@ -218,13 +219,13 @@ fn peers(resource: &QuorumCluster, places: &[Place]) -> Vec<Peer> {
 async fn ask(
     context: &Context,
     resource: &QuorumCluster,
-    http: &Result<Option<http::System>, http::Invalid>,
+    http: &Result<Option<Arc<http::System>>, http::Invalid>,
     tls: Option<&TlsMaterial>,
     peers: &[Peer],
     places: &[Place],
 ) -> (Seen, Option<Token>) {
     let http = match http {
-        Ok(http) => http.as_ref(),
+        Ok(http) => http.as_deref(),
         Err(error) => return (Seen::unknown(&error.to_string()), None),
     };
     let transport = match context.dial.transport(tls) {
