@@ -1,4 +1,5 @@
-//! Tokens for systems that want one: read from a Secret, or got by logging in with the operator's own ServiceAccount token.
+//! Tokens for systems that want one: read from a Secret, or got by logging in with a token of the operator's ServiceAccount that is good
+//! for that alone.
 //!
 //! A token that was got is kept until it is about to expire or is refused. None is ever written anywhere.
 
@@ -86,7 +87,7 @@ fn login(auth: &Auth, dial: &dyn Dial) -> Result<Login, String> {
         (None, Some(jwt)) => (AuthMethod::Jwt, jwt),
         (None, None) => return Err("spec.system.auth names no way to get a token".into()),
     };
-    let login = Login::new(method, role, dial.service_account()?);
+    let login = Login::new(method, role, dial.login_token()?);
     let namespace = namespace.as_deref().map(Namespace::new).transpose();
     let namespace = namespace.map_err(|error| format!("spec.system.auth: {error}"))?;
     Ok(Login { mount: mount.clone().unwrap_or(login.mount), namespace, ..login })

@@ -17,7 +17,7 @@ use kube::{
     core::Selector,
 };
 use tokio::time::Instant;
-use windlass_api::{QuorumCluster, quorum_cluster::SystemType};
+use windlass_api::QuorumCluster;
 use windlass_plan::{
     Fact,
     bug::{self, Bug},
@@ -259,11 +259,9 @@ async fn token(
     peers: &[Peer],
 ) -> Result<Option<Token>, String> {
     let Some(auth) = &resource.spec.system.auth else { return Ok(None) };
+    // A resource that is older than the schema's rule is asked here, before anything is sent; it is refused in validate.
+    resource.spec.system.type_.check_auth(auth).map_err(|why| format!("spec.system.auth: {why}"))?;
     let Some(name) = &auth.token_secret else {
-        if resource.spec.system.type_ == SystemType::Http {
-            // The operator's own token is for OpenBao and Vault, and not for whatever else listens there (H41).
-            return Err("spec.system.auth: the type Http takes a token from tokenSecret alone".into());
-        }
         let key = Key::of(resource);
         return context.tokens.get(&key, auth, context.dial.as_ref(), transport, peers).await.map(Some);
     };

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::dial::LOGIN_AUDIENCE;
+
 /// How the operator runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -33,6 +35,8 @@ pub struct Settings {
     pub namespace: Option<String>,
     /// The image of executor Jobs, where a resource names none.
     pub executor_image: Option<String>,
+    /// Whom the tokens are for that executor Jobs log in with.
+    pub login_audience: String,
 }
 
 impl Default for Settings {
@@ -52,6 +56,7 @@ impl Default for Settings {
             concurrency: 16,
             namespace: None,
             executor_image: None,
+            login_audience: LOGIN_AUDIENCE.to_owned(),
         }
     }
 }

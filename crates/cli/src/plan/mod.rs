@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use windlass_api::QuorumCluster;
 use windlass_operator::{
     Context, Settings, SystemClock, client,
-    dial::{OverNetwork, SERVICE_ACCOUNT},
+    dial::{LOGIN_AUDIENCE, LOGIN_TOKEN, OverNetwork},
     error::{Class, Error},
     observe,
     validate::{Validated, validate},
@@ -38,8 +38,11 @@ pub struct Arguments {
     #[command(flatten)]
     access: Access,
     /// A ServiceAccount token to log in to OpenBao and Vault with, where the resource says so; the operator's own in its pod
-    #[arg(long, value_name = "FILE", default_value = SERVICE_ACCOUNT)]
-    service_account_token: PathBuf,
+    #[arg(long, value_name = "FILE", default_value = LOGIN_TOKEN)]
+    login_token: PathBuf,
+    /// Whom that token must be for, and nobody else
+    #[arg(long, value_name = "AUDIENCE", default_value = LOGIN_AUDIENCE)]
+    login_audience: String,
     /// Print it for machines; docs/plan.md describes the fields
     #[arg(short, long, value_enum)]
     output: Option<Output>,
@@ -67,7 +70,8 @@ async fn read(arguments: &Arguments) -> Result<Report> {
     let namespace = wish::namespace(arguments.namespace.as_deref(), manifest.as_ref(), &config.default_namespace)?;
     let host = config.cluster_url.host().unwrap_or_default().to_owned();
     let client = client::read_only(config)?;
-    let dial = OverNetwork { service_account: arguments.service_account_token.clone() };
+    let dial =
+        OverNetwork { login_token: arguments.login_token.clone(), login_audience: arguments.login_audience.clone() };
     let context = Context::new(client, Arc::new(dial), Arc::new(SystemClock), Settings::default());
     let wish = wish::Wish { name: arguments.name.clone().unwrap_or_default(), namespace, manifest };
     let resource = wish.resource(&context).await.map_err(|error| explain(&error, &host))?;
