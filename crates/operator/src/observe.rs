@@ -30,6 +30,7 @@ use windlass_systems::{
 
 use crate::{
     Context,
+    auth::NoToken,
     dial::TlsMaterial,
     error::{Class, Error},
     executor::{self, Task},
@@ -235,7 +236,8 @@ async fn ask(
     let once = async || {
         let token = match token(context, resource, transport.as_ref(), peers).await {
             Ok(token) => token,
-            Err(why) => return (Heard::from(Seen::unknown(&why)), None),
+            Err(NoToken { why, refused: true }) => return (Heard::from(Seen::refused(&why)), None),
+            Err(NoToken { why, refused: false }) => return (Heard::from(Seen::unknown(&why)), None),
         };
         let system = resource.spec.system.type_;
         let line = Line { system, http, transport: transport.as_ref(), token: token.as_ref() };
@@ -251,13 +253,13 @@ async fn ask(
     (heard.seen, token)
 }
 
-/// The token that the resource tells how to get; none where it tells nothing. The error is for a person.
+/// The token that the resource tells how to get; none where it tells nothing.
 async fn token(
     context: &Context,
     resource: &QuorumCluster,
     transport: &dyn Transport,
     peers: &[Peer],
-) -> Result<Option<Token>, String> {
+) -> Result<Option<Token>, NoToken> {
     let Some(auth) = &resource.spec.system.auth else { return Ok(None) };
     // A resource that is older than the schema's rule is asked here, before anything is sent; it is refused in validate.
     resource.spec.system.type_.check_auth(auth).map_err(|why| format!("spec.system.auth: {why}"))?;
@@ -272,7 +274,7 @@ async fn token(
     let missing = || format!("spec.system.auth.tokenSecret: there is no Secret {name} with token in it");
     let text = found.ok_or_else(missing)?.0;
     let token = Token::new(&String::from_utf8_lossy(&text));
-    token.map(Some).map_err(|error| format!("spec.system.auth.tokenSecret: Secret {name}: {error}"))
+    token.map(Some).map_err(|error| format!("spec.system.auth.tokenSecret: Secret {name}: {error}").into())
 }
 
 /// The TLS material from the Secrets that the resource names, all in its own namespace (H41); or, for a person, what is missing.

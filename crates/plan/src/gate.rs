@@ -220,9 +220,7 @@ pub fn absent(view: &View) -> Option<(MemberName, Hold)> {
 pub fn members_known(view: &View) -> Verdict {
     let members = match &view.quorum.members {
         Fact::Known(members) => members,
-        Fact::Unknown(why) => {
-            return Err(Hold::new(Reason::MembersUnknown, format!("the members are not known: {why}")));
-        }
+        Fact::Unknown(why) => return Err(unknown(view, why)),
     };
     if let Some(learner) = view.quorum.learners.first() {
         let message = format!("{learner} is a learner, a member without a vote: promote or remove it first");
@@ -241,6 +239,14 @@ pub fn members_known(view: &View) -> Verdict {
             format!("pods that are no members: {missing}; members that have no pod: {extra}"),
         )),
     }
+}
+
+/// Why nobody knows the members. A token that is refused is a cause of its own, and another token is all that helps.
+fn unknown(view: &View, why: &str) -> Hold {
+    if view.quorum.refused {
+        return Hold::new(Reason::TokenRefused, why);
+    }
+    Hold::new(Reason::MembersUnknown, format!("the members are not known: {why}"))
 }
 
 /// Somebody leads, and everybody agrees who.
@@ -358,7 +364,7 @@ fn unlisted(view: &View, name: &MemberName, silent: Reason) -> Hold {
             let listed = names(members.keys().collect::<Vec<_>>().iter());
             Hold::new(silent, format!("pod {name} is ready, and the members are {listed}"))
         }
-        Fact::Unknown(why) => Hold::new(Reason::MembersUnknown, format!("the members are not known: {why}")),
+        Fact::Unknown(why) => unknown(view, why),
     }
 }
 
