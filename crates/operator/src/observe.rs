@@ -88,8 +88,6 @@ pub async fn observe_ahead(context: &Context, resource: &QuorumCluster) -> Resul
 async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Result<Observed, Error> {
     let since = Instant::now();
     let namespace = resource.namespace().unwrap_or_default();
-    let sets: Api<StatefulSet> = Api::namespaced(context.client.clone(), &namespace);
-    let name = &resource.spec.workload.stateful_set;
 
     let siblings: Api<QuorumCluster> = Api::namespaced(context.client.clone(), &namespace);
     let siblings = match list(context, &format!("quorumclusters in {namespace}"), &siblings, "").await {
@@ -97,7 +95,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
         Err(error) if ahead && error.is_not_found() => vec![],
         siblings => siblings?,
     };
-    let Some(set) = get(context, &format!("statefulsets/{namespace}/{name}"), &sets, name).await? else {
+    let Some(set) = set(context, resource, &namespace).await? else {
         let seen = Seen::unknown("there is no StatefulSet");
         return Ok(Observed {
             since,
@@ -119,11 +117,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     let budgets: Api<PodDisruptionBudget> = Api::namespaced(context.client.clone(), &namespace);
     let budgets = list(context, &format!("poddisruptionbudgets in {namespace}"), &budgets, "").await?;
 
-    let pods: Api<Pod> = Api::namespaced(context.client.clone(), &namespace);
-    let pods = list(context, &format!("pods of {name}"), &pods, &selector(&set)).await?;
-    let uid = set.uid();
-    let mut pods: Vec<Pod> = pods.into_iter().filter(|pod| is_owned(pod, uid.as_deref())).collect();
-    pods.sort_by_key(ResourceExt::name_any);
+    let pods = pods(context, &set, &namespace).await?;
     let upgrading = resource.status.as_ref().is_some_and(|status| status.upgrade.is_some());
     let nodes = if ahead || upgrading { Some(nodes(context, &pods).await?) } else { None };
 
@@ -157,6 +151,30 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
         task,
         executor_image,
     })
+}
+
+/// How the pods of the set are reached, and nothing else; nobody is asked.
+pub async fn addresses(context: &Context, resource: &QuorumCluster) -> Result<Vec<Peer>, Error> {
+    let namespace = resource.namespace().unwrap_or_default();
+    let Some(set) = set(context, resource, &namespace).await? else { return Ok(vec![]) };
+    let pods = pods(context, &set, &namespace).await?;
+    Ok(peers(resource, &places(&set, &namespace, &pods)))
+}
+
+async fn set(context: &Context, resource: &QuorumCluster, namespace: &str) -> Result<Option<StatefulSet>, Error> {
+    let api: Api<StatefulSet> = Api::namespaced(context.client.clone(), namespace);
+    let name = &resource.spec.workload.stateful_set;
+    get(context, &format!("statefulsets/{namespace}/{name}"), &api, name).await
+}
+
+/// The set's pods, by ownership.
+async fn pods(context: &Context, set: &StatefulSet, namespace: &str) -> Result<Vec<Pod>, Error> {
+    let api: Api<Pod> = Api::namespaced(context.client.clone(), namespace);
+    let mut pods = list(context, &format!("pods of {}", set.name_any()), &api, &selector(set)).await?;
+    let uid = set.uid();
+    pods.retain(|pod| is_owned(pod, uid.as_deref()));
+    pods.sort_by_key(ResourceExt::name_any);
+    Ok(pods)
 }
 
 /// Whether this object's controller has that uid.

@@ -1,5 +1,6 @@
 //! `windlass plan`: what an upgrade would do, and what blocks it now. Reads only.
 
+mod reach;
 mod report;
 #[cfg(all(test, feature = "sim"))]
 mod tests;
@@ -15,10 +16,12 @@ use windlass_operator::{
     Context, Settings, SystemClock, client,
     dial::{LOGIN_AUDIENCE, LOGIN_TOKEN, OverNetwork},
     error::{Class, Error},
-    observe,
+    observe::{self, Observed},
+    system::Seen,
     validate::{Validated, validate},
 };
 use windlass_plan::forecast::forecast;
+use windlass_systems::transport::Peer;
 
 pub use self::report::Report;
 use crate::access::Access;
@@ -75,19 +78,39 @@ async fn read(arguments: &Arguments) -> Result<Report> {
     let context = Context::new(client, Arc::new(dial), Arc::new(SystemClock), Settings::default());
     let wish = wish::Wish { name: arguments.name.clone().unwrap_or_default(), namespace, manifest };
     let resource = wish.resource(&context).await.map_err(|error| explain(&error, &host))?;
-    outlook(&context, &resource?).await.map_err(|error| explain(&error, &host))
+    from_here(context, &resource?).await.map_err(|error| explain(&error, &host))
+}
+
+/// The same from a place where pods may be out of reach: that is said at once, and nobody is waited for.
+async fn from_here(context: Context, resource: &QuorumCluster) -> Result<Report, Error> {
+    let peers = observe::addresses(&context, resource).await?;
+    if reach::any(&peers).await {
+        return outlook(&context, resource).await;
+    }
+    from_afar(context, resource, &peers).await
+}
+
+async fn from_afar(context: Context, resource: &QuorumCluster, peers: &[Peer]) -> Result<Report, Error> {
+    let context = Context { dial: Arc::new(reach::Nowhere), ..context };
+    let mut observed = observe::observe_ahead(&context, resource).await?;
+    observed.seen = Seen::unknown(&reach::advice(resource, peers));
+    Ok(report(&context, resource, &observed))
 }
 
 /// What the operator would see and do from here.
 pub async fn outlook(context: &Context, resource: &QuorumCluster) -> Result<Report, Error> {
     let observed = observe::observe_ahead(context, resource).await?;
-    Ok(match validate(resource, &observed) {
+    Ok(report(context, resource, &observed))
+}
+
+fn report(context: &Context, resource: &QuorumCluster, observed: &Observed) -> Report {
+    match validate(resource, observed) {
         Ok(Validated { want, view, .. }) => {
             let forecast = forecast(&want, &view, context.clock.now());
             Report::of(resource, &want, &view, &forecast)
         }
         Err(hold) => Report::held(resource, &hold),
-    })
+    }
 }
 
 /// The error, with what a person can do about it.
