@@ -169,6 +169,15 @@ impl SystemType {
         }
     }
 
+    /// What is wrong with this way to get a token: the operator logs in to OpenBao and Vault, and to nothing else that listens there (H41).
+    pub fn check_auth(self, auth: &Auth) -> Result<(), &'static str> {
+        match self {
+            Self::Pd | Self::Etcd => Err("the types Pd and Etcd take no token"),
+            Self::Http if auth.token_secret.is_none() => Err("the type Http takes a token from tokenSecret alone"),
+            Self::OpenBao | Self::Vault | Self::Http => Ok(()),
+        }
+    }
+
     /// Whether it gives a snapshot of its data.
     pub fn gives_snapshots(self) -> bool {
         match self {
@@ -193,6 +202,7 @@ impl SystemType {
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("(self.type == 'Http') == has(self.http)").message("set http for the type Http, and for no other").field_path(".http"))]
 #[x_kube(validation = Rule::new("self.type != 'Http' || !has(self.auth) || has(self.auth.tokenSecret)").message("the type Http takes a token from tokenSecret alone").field_path(".auth"))]
+#[x_kube(validation = Rule::new("!(self.type in ['Pd', 'Etcd']) || !has(self.auth)").message("the types Pd and Etcd take no token").field_path(".auth"))]
 pub struct System {
     /// Which system.
     #[serde(rename = "type")]
@@ -258,10 +268,12 @@ pub struct Auth {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub token_secret: Option<String>,
-    /// Log in with the operator's own ServiceAccount token at an auth method of type `kubernetes`.
+    /// Log in with a token of the operator's ServiceAccount at an auth method of type `kubernetes`. The token is for the audience
+    /// `windlass-login` alone, so the role must name that as its `audience`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<LogIn>,
-    /// Log in with the operator's own ServiceAccount token at an auth method of type `jwt`.
+    /// Log in with a token of the operator's ServiceAccount at an auth method of type `jwt`. The token is for the audience
+    /// `windlass-login` alone, so the role must name that in its `bound_audiences`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwt: Option<LogIn>,
 }

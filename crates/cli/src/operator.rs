@@ -17,7 +17,7 @@ use tokio::{
 use tracing_subscriber::EnvFilter;
 use windlass_operator::{
     Context, Settings, SystemClock, client,
-    dial::{OverNetwork, SERVICE_ACCOUNT},
+    dial::{LOGIN_AUDIENCE, LOGIN_TOKEN, OverNetwork},
     serve,
 };
 
@@ -43,9 +43,12 @@ pub struct Arguments {
     /// Where /healthz, /readyz and /metrics are served
     #[arg(long, default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
-    /// The operator's own ServiceAccount token, with which it logs in to OpenBao and Vault where a resource says so
-    #[arg(long, value_name = "FILE", default_value = SERVICE_ACCOUNT)]
-    service_account_token: std::path::PathBuf,
+    /// The ServiceAccount token with which it logs in to OpenBao and Vault where a resource says so
+    #[arg(long, value_name = "FILE", default_value = LOGIN_TOKEN)]
+    login_token: std::path::PathBuf,
+    /// Whom that token must be for, and nobody else; executor Jobs get one of the same kind
+    #[arg(long, value_name = "AUDIENCE", default_value = LOGIN_AUDIENCE)]
+    login_audience: String,
     /// The image of executor Jobs, where a resource names none in spec.upgrade.executorImage
     #[arg(long, env = "WINDLASS_EXECUTOR_IMAGE")]
     executor_image: Option<String>,
@@ -94,11 +97,12 @@ async fn operate(arguments: Arguments) -> Result<()> {
         namespace: arguments.namespace,
         executor_image: arguments.executor_image,
         allowed_services: arguments.allowed_services.into_iter().collect(),
+        login_audience: arguments.login_audience.clone(),
         ..Settings::default()
     };
     settings.check().map_err(|why| anyhow!(why))?;
     let client = client::connect(config, settings.longest_write)?;
-    let dial = OverNetwork { service_account: arguments.service_account_token };
+    let dial = OverNetwork { login_token: arguments.login_token, login_audience: arguments.login_audience };
     let context = Context::new(client, Arc::new(dial), Arc::new(SystemClock), settings);
 
     let listener =

@@ -1,4 +1,5 @@
-//! Tokens for systems that want one: read from a Secret, or got by logging in with the operator's own ServiceAccount token.
+//! Tokens for systems that want one: read from a Secret, or got by logging in with a token of the operator's ServiceAccount that is good
+//! for that alone.
 //!
 //! A token that was got is kept until it is about to expire or is refused. None is ever written anywhere.
 
@@ -11,7 +12,7 @@ use std::{
 use tokio::time::Instant;
 use windlass_api::quorum_cluster::{Auth, LogIn};
 use windlass_systems::{
-    Timeouts,
+    CallError, Class, Timeouts,
     openbao::{self, AuthMethod, Lease, Login, Namespace},
     secret::Secret,
     transport::{Peer, Transport},
@@ -22,6 +23,20 @@ use crate::{dial::Dial, queue::Key};
 /// The tokens that were got, one for each resource.
 #[derive(Default)]
 pub struct Tokens(Mutex<BTreeMap<Key, Held>>);
+
+/// Why there is none, for a person.
+pub struct NoToken {
+    /// In a sentence.
+    pub why: String,
+    /// We asked for one and were refused: nothing but another role or another account helps.
+    pub refused: bool,
+}
+
+impl From<String> for NoToken {
+    fn from(why: String) -> Self {
+        Self { why, refused: false }
+    }
+}
 
 #[derive(Clone)]
 struct Held {
@@ -50,7 +65,7 @@ impl Tokens {
         lease.token
     }
 
-    /// The token that is held, or a new one. The error is for a person.
+    /// The token that is held, or a new one.
     pub async fn get(
         &self,
         key: &Key,
@@ -58,21 +73,32 @@ impl Tokens {
         dial: &dyn Dial,
         transport: &dyn Transport,
         peers: &[Peer],
-    ) -> Result<Secret, String> {
+    ) -> Result<Secret, NoToken> {
         if let Some(token) = self.held(key, auth) {
             return Ok(token);
         }
         let login = login(auth, dial)?;
-        let mut failure = "no pod has an address yet".to_owned();
+        let mut failure: Option<CallError> = None;
         // A standby passes a login on; one that is sealed or has just come up does not.
         for peer in peers {
             match openbao::login(transport, peer, &login, &Timeouts::default()).await {
                 Ok(lease) => return Ok(self.keep(key, auth, lease)),
-                Err(error) => failure = error.to_string(),
+                // Who refuses has said more than who does not answer.
+                Err(error) => failure = failure.filter(is_refusal).or(Some(error)),
             }
         }
-        Err(format!("no token: {failure}"))
+        Err(match failure {
+            Some(error) if is_refusal(&error) => {
+                NoToken { why: format!("the login is refused: {error}"), refused: true }
+            }
+            Some(error) => format!("no token: {error}").into(),
+            None => "no token: no pod has an address yet".to_owned().into(),
+        })
     }
+}
+
+fn is_refusal(error: &CallError) -> bool {
+    error.class() == Class::Denied
 }
 
 /// A third of its life before its end: time enough to see that the next login fails while the old token still works.
@@ -86,7 +112,7 @@ fn login(auth: &Auth, dial: &dyn Dial) -> Result<Login, String> {
         (None, Some(jwt)) => (AuthMethod::Jwt, jwt),
         (None, None) => return Err("spec.system.auth names no way to get a token".into()),
     };
-    let login = Login::new(method, role, dial.service_account()?);
+    let login = Login::new(method, role, dial.login_token()?);
     let namespace = namespace.as_deref().map(Namespace::new).transpose();
     let namespace = namespace.map_err(|error| format!("spec.system.auth: {error}"))?;
     Ok(Login { mount: mount.clone().unwrap_or(login.mount), namespace, ..login })

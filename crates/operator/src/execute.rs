@@ -169,7 +169,7 @@ async fn hand_over(
     let left = actor.lease.remaining(actor.term)?;
     let line = Line {
         system: resource.spec.system.type_,
-        http: observed.http.as_ref().ok().and_then(Option::as_ref),
+        http: observed.http.as_ref().ok().and_then(Option::as_deref),
         transport: transport.as_ref(),
         token: observed.token.as_ref(),
     };

@@ -168,7 +168,8 @@ pub async fn take_snapshot(
 ) -> Result<(), Error> {
     let Some(backup) = &resource.spec.backup else { return Err(Error::Gone("spec.backup".into())) };
     let Some(image) = observed.executor_image.clone() else { return Err(Error::Gone("the executor's image".into())) };
-    let job = job(resource, observed, attempt, backup, image)?;
+    let audience = &actor.context.settings.login_audience;
+    let job = job(resource, observed, attempt, backup, image, audience)?;
     let (name, namespace) = (job_name(resource, attempt), resource.namespace().unwrap_or_default());
     let api: Api<Job> = Api::namespaced(actor.context.client.clone(), &namespace);
     let what = format!("jobs/{namespace}/{name}");
@@ -181,6 +182,7 @@ fn job(
     attempt: &Attempt,
     backup: &Backup,
     image: String,
+    audience: &str,
 ) -> Result<Job, Error> {
     let Ok(Some(deadline)) = translate::snapshot_deadline(&resource.spec) else {
         return Err(Error::Gone("spec.backup.preUpgradeSnapshot".into()));
@@ -195,7 +197,7 @@ fn job(
     }
     pod.option("not-after", &not_after.to_string());
     pod.option("file", &file(resource, attempt));
-    pod.credentials(resource);
+    pod.credentials(resource, audience);
     pod.destination(backup);
     let labels: BTreeMap<String, String> = [
         ("app.kubernetes.io/managed-by".to_owned(), "windlass".to_owned()),
@@ -282,7 +284,7 @@ impl Mounted {
     }
 
     /// Whom to trust, and who asks.
-    fn credentials(&mut self, resource: &QuorumCluster) {
+    fn credentials(&mut self, resource: &QuorumCluster, audience: &str) {
         if let Some(tls) = &resource.spec.system.tls {
             let path = match (&tls.ca_secret, &tls.ca_config_map) {
                 (Some(secret), _) => Some(self.secret("ca", secret)),
@@ -304,16 +306,20 @@ impl Mounted {
             let path = self.secret("token", secret);
             self.option("token-file", &format!("{path}/token"));
         } else if let Some(role) = kubernetes {
-            self.log_in("kubernetes", role);
+            self.log_in("kubernetes", role, audience);
         } else if let Some(role) = jwt {
-            self.log_in("jwt", role);
+            self.log_in("jwt", role, audience);
         }
     }
 
-    /// The pod's own token is mounted, for this alone.
-    fn log_in(&mut self, method: &str, LogIn { role, mount, namespace }: &LogIn) {
-        let token =
-            ServiceAccountTokenProjection { path: "token".to_owned(), ..ServiceAccountTokenProjection::default() };
+    /// A token of the pod's own account is mounted, for this alone: any account of the namespace can be named, and the members get to
+    /// see its token, so the API server must not take it (H41).
+    fn log_in(&mut self, method: &str, LogIn { role, mount, namespace }: &LogIn, audience: &str) {
+        let token = ServiceAccountTokenProjection {
+            path: "token".to_owned(),
+            audience: Some(audience.to_owned()),
+            ..ServiceAccountTokenProjection::default()
+        };
         let source = VolumeProjection { service_account_token: Some(token), ..VolumeProjection::default() };
         let projected = ProjectedVolumeSource { sources: Some(vec![source]), ..ProjectedVolumeSource::default() };
         let volume = Volume { name: "account".to_owned(), projected: Some(projected), ..Volume::default() };

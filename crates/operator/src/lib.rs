@@ -42,7 +42,10 @@ pub use clock::{Clock, SystemClock};
 pub use dial::Dial;
 pub use settings::Settings;
 
-use crate::{auth::Tokens, error::Error, lease::Lease, logs::Logs, metrics::Metrics, own_writes::OwnWrites};
+use crate::{
+    auth::Tokens, describe::Descriptions, error::Error, lease::Lease, logs::Logs, metrics::Metrics,
+    own_writes::OwnWrites,
+};
 
 /// Everything that a pass needs from outside.
 pub struct Context {
@@ -64,6 +67,8 @@ pub struct Context {
     pub asked: asked::Memory,
     /// What logs ended with when they were last read.
     pub logs: Logs,
+    /// Systems as resources describe them.
+    pub descriptions: Descriptions,
 }
 
 impl Context {
@@ -79,6 +84,7 @@ impl Context {
             tokens: Tokens::default(),
             asked: asked::Memory::default(),
             logs: Logs::default(),
+            descriptions: Descriptions::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    sync::Arc,
 };
 
 use k8s_openapi::api::{
@@ -16,7 +17,7 @@ use kube::{
     core::Selector,
 };
 use tokio::time::Instant;
-use windlass_api::{QuorumCluster, quorum_cluster::SystemType};
+use windlass_api::QuorumCluster;
 use windlass_plan::{
     Fact,
     bug::{self, Bug},
@@ -31,7 +32,7 @@ use windlass_systems::{
 use crate::{
     Context,
     asked::{self, Answers},
-    describe,
+    auth::NoToken,
     dial::TlsMaterial,
     error::{Class, Error},
     executor::{self, Task},
@@ -59,7 +60,7 @@ pub struct Observed {
     /// How each pod is reached.
     pub peers: Vec<Peer>,
     /// How the system is asked and told, where the resource describes that; or why it can't be.
-    pub http: Result<Option<http::System>, http::Invalid>,
+    pub http: Result<Option<Arc<http::System>>, http::Invalid>,
     /// The TLS material, where the resource names some.
     pub tls: Option<TlsMaterial>,
     /// The token that was shown, where the system wants one.
@@ -94,8 +95,6 @@ pub async fn observe_ahead(context: &Context, resource: &QuorumCluster) -> Resul
 async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Result<Observed, Error> {
     let since = Instant::now();
     let namespace = resource.namespace().unwrap_or_default();
-    let sets: Api<StatefulSet> = Api::namespaced(context.client.clone(), &namespace);
-    let name = &resource.spec.workload.stateful_set;
 
     let siblings: Api<QuorumCluster> = Api::namespaced(context.client.clone(), &namespace);
     let siblings = match list(context, &format!("quorumclusters in {namespace}"), &siblings, "").await {
@@ -103,7 +102,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
         Err(error) if ahead && error.is_not_found() => vec![],
         siblings => siblings?,
     };
-    let Some(set) = get(context, &format!("statefulsets/{namespace}/{name}"), &sets, name).await? else {
+    let Some(set) = set(context, resource, &namespace).await? else {
         let seen = Seen::unknown("there is no StatefulSet");
         return Ok(Observed {
             since,
@@ -127,17 +126,13 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     let budgets: Api<PodDisruptionBudget> = Api::namespaced(context.client.clone(), &namespace);
     let budgets = list(context, &format!("poddisruptionbudgets in {namespace}"), &budgets, "").await?;
 
-    let pods: Api<Pod> = Api::namespaced(context.client.clone(), &namespace);
-    let pods = list(context, &format!("pods of {name}"), &pods, &selector(&set)).await?;
-    let uid = set.uid();
-    let mut pods: Vec<Pod> = pods.into_iter().filter(|pod| is_owned(pod, uid.as_deref())).collect();
-    pods.sort_by_key(ResourceExt::name_any);
+    let pods = pods(context, &set, &namespace).await?;
     let upgrading = resource.status.as_ref().is_some_and(|status| status.upgrade.is_some());
     let nodes = if ahead || upgrading { Some(nodes(context, &pods).await?) } else { None };
 
     let places = places(&set, &namespace, &pods);
     let peers = peers(resource, &places);
-    let http = describe::system(&resource.spec.system);
+    let http = context.descriptions.get(&Key::of(resource), &resource.spec.system);
     // Secrets that can't be read make the members unknown, and nothing else: a permit that stands is minded all the same.
     let tls = tls(context, resource, &namespace).await.unwrap_or_else(|error| Err(error.story()));
     let (seen, tls, token) = match tls {
@@ -169,6 +164,30 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
         answers,
         logs,
     })
+}
+
+/// How the pods of the set are reached, and nothing else; nobody is asked.
+pub async fn addresses(context: &Context, resource: &QuorumCluster) -> Result<Vec<Peer>, Error> {
+    let namespace = resource.namespace().unwrap_or_default();
+    let Some(set) = set(context, resource, &namespace).await? else { return Ok(vec![]) };
+    let pods = pods(context, &set, &namespace).await?;
+    Ok(peers(resource, &places(&set, &namespace, &pods)))
+}
+
+async fn set(context: &Context, resource: &QuorumCluster, namespace: &str) -> Result<Option<StatefulSet>, Error> {
+    let api: Api<StatefulSet> = Api::namespaced(context.client.clone(), namespace);
+    let name = &resource.spec.workload.stateful_set;
+    get(context, &format!("statefulsets/{namespace}/{name}"), &api, name).await
+}
+
+/// The set's pods, by ownership.
+async fn pods(context: &Context, set: &StatefulSet, namespace: &str) -> Result<Vec<Pod>, Error> {
+    let api: Api<Pod> = Api::namespaced(context.client.clone(), namespace);
+    let mut pods = list(context, &format!("pods of {}", set.name_any()), &api, &selector(set)).await?;
+    let uid = set.uid();
+    pods.retain(|pod| is_owned(pod, uid.as_deref()));
+    pods.sort_by_key(ResourceExt::name_any);
+    Ok(pods)
 }
 
 /// Whether this object's controller has that uid.
@@ -232,13 +251,13 @@ fn peers(resource: &QuorumCluster, places: &[Place]) -> Vec<Peer> {
 async fn ask(
     context: &Context,
     resource: &QuorumCluster,
-    http: &Result<Option<http::System>, http::Invalid>,
+    http: &Result<Option<Arc<http::System>>, http::Invalid>,
     tls: Option<&TlsMaterial>,
     peers: &[Peer],
     places: &[Place],
 ) -> (Seen, Option<Token>) {
     let http = match http {
-        Ok(http) => http.as_ref(),
+        Ok(http) => http.as_deref(),
         Err(error) => return (Seen::unknown(&error.to_string()), None),
     };
     let transport = match context.dial.transport(tls) {
@@ -248,7 +267,8 @@ async fn ask(
     let once = async || {
         let token = match token(context, resource, transport.as_ref(), peers).await {
             Ok(token) => token,
-            Err(why) => return (Heard::from(Seen::unknown(&why)), None),
+            Err(NoToken { why, refused: true }) => return (Heard::from(Seen::refused(&why)), None),
+            Err(NoToken { why, refused: false }) => return (Heard::from(Seen::unknown(&why)), None),
         };
         let system = resource.spec.system.type_;
         let line = Line { system, http, transport: transport.as_ref(), token: token.as_ref() };
@@ -264,19 +284,17 @@ async fn ask(
     (heard.seen, token)
 }
 
-/// The token that the resource tells how to get; none where it tells nothing. The error is for a person.
+/// The token that the resource tells how to get; none where it tells nothing.
 async fn token(
     context: &Context,
     resource: &QuorumCluster,
     transport: &dyn Transport,
     peers: &[Peer],
-) -> Result<Option<Token>, String> {
+) -> Result<Option<Token>, NoToken> {
     let Some(auth) = &resource.spec.system.auth else { return Ok(None) };
+    // A resource that is older than the schema's rule is asked here, before anything is sent; it is refused in validate.
+    resource.spec.system.type_.check_auth(auth).map_err(|why| format!("spec.system.auth: {why}"))?;
     let Some(name) = &auth.token_secret else {
-        if resource.spec.system.type_ == SystemType::Http {
-            // The operator's own token is for OpenBao and Vault, and not for whatever else listens there (H41).
-            return Err("spec.system.auth: the type Http takes a token from tokenSecret alone".into());
-        }
         let key = Key::of(resource);
         return context.tokens.get(&key, auth, context.dial.as_ref(), transport, peers).await.map(Some);
     };
@@ -287,7 +305,7 @@ async fn token(
     let missing = || format!("spec.system.auth.tokenSecret: there is no Secret {name} with token in it");
     let text = found.ok_or_else(missing)?.0;
     let token = Token::new(&String::from_utf8_lossy(&text));
-    token.map(Some).map_err(|error| format!("spec.system.auth.tokenSecret: Secret {name}: {error}"))
+    token.map(Some).map_err(|error| format!("spec.system.auth.tokenSecret: Secret {name}: {error}").into())
 }
 
 /// The TLS material from the Secrets that the resource names, all in its own namespace (H41); or, for a person, what is missing.

@@ -60,7 +60,11 @@ pub async fn pass(actor: Actor<'_>, key: &Key) -> Next {
 
 async fn look(actor: Actor<'_>, key: &Key) -> Result<Next, Error> {
     let context = actor.context;
-    let Some(resource) = observe::resource(context, key).await? else { return Ok(Next::Forget) };
+    let Some(resource) = observe::resource(context, key).await? else {
+        context.tokens.forget(key);
+        context.descriptions.forget(key);
+        return Ok(Next::Forget);
+    };
     if !seen_own_writes(actor, "quorumclusters", &key.to_string(), resource.resource_version().as_deref()) {
         return Ok(Next::After(AFTER_STALE));
     }

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use crate::dial::LOGIN_AUDIENCE;
+
 /// How the operator runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -35,6 +37,8 @@ pub struct Settings {
     pub executor_image: Option<String>,
     /// Services, as `NAMESPACE/NAME`, that gates may ask from every namespace.
     pub allowed_services: BTreeSet<String>,
+    /// Whom the tokens are for that executor Jobs log in with.
+    pub login_audience: String,
 }
 
 impl Default for Settings {
@@ -55,6 +59,7 @@ impl Default for Settings {
             namespace: None,
             executor_image: None,
             allowed_services: BTreeSet::new(),
+            login_audience: LOGIN_AUDIENCE.to_owned(),
         }
     }
 }

@@ -50,6 +50,11 @@ impl Seen {
     pub fn unknown(why: &str) -> Self {
         Self { quorum: Quorum::unknown(why), ids: BTreeMap::new() }
     }
+
+    /// Nothing is known, for the token is refused.
+    pub fn refused(why: &str) -> Self {
+        Self { quorum: Quorum::refused(why), ids: BTreeMap::new() }
+    }
 }
 
 /// How a system is talked to.

@@ -270,9 +270,7 @@ pub fn absent(view: &View) -> Option<(MemberName, Hold)> {
 pub fn members_known(view: &View) -> Verdict {
     let members = match &view.quorum.members {
         Fact::Known(members) => members,
-        Fact::Unknown(why) => {
-            return Err(Hold::new(Reason::MembersUnknown, format!("the members are not known: {why}")));
-        }
+        Fact::Unknown(why) => return Err(unknown(view, why)),
     };
     if let Some(learner) = view.quorum.learners.first() {
         let message = format!("{learner} is a learner, a member without a vote: promote or remove it first");
@@ -291,6 +289,14 @@ pub fn members_known(view: &View) -> Verdict {
             format!("pods that are no members: {missing}; members that have no pod: {extra}"),
         )),
     }
+}
+
+/// Why nobody knows the members. A token that is refused is a cause of its own, and another token is all that helps.
+fn unknown(view: &View, why: &str) -> Hold {
+    if view.quorum.refused {
+        return Hold::new(Reason::TokenRefused, why);
+    }
+    Hold::new(Reason::MembersUnknown, format!("the members are not known: {why}"))
 }
 
 /// Somebody leads, and everybody agrees who.
@@ -414,7 +420,7 @@ fn unlisted(view: &View, pod: &Pod, silent: Reason) -> Hold {
             let message = format!("pod {} is ready, and the members are {listed}{}", pod.name, more(pod));
             Hold::new(silent, message)
         }
-        Fact::Unknown(why) => Hold::new(Reason::MembersUnknown, format!("the members are not known: {why}")),
+        Fact::Unknown(why) => unknown(view, why),
     }
 }
 

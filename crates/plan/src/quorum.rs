@@ -74,6 +74,8 @@ pub struct Quorum {
     pub learners: Vec<String>,
     /// The version that the system was told to go back to, where it has such a thing and everyone who answered says so (H20).
     pub downgrade: Option<Version>,
+    /// Nothing is known because the system refuses the token that it was shown.
+    pub refused: bool,
 }
 
 /// How many of `members` must be up for the quorum to work (H14).
@@ -93,12 +95,17 @@ pub fn can_spare_one(members: usize) -> bool {
 impl Quorum {
     /// Voters alone.
     pub fn new(members: Fact<BTreeMap<MemberName, Member>>, leader: Fact<MemberName>) -> Self {
-        Self { members, leader, learners: Vec::new(), downgrade: None }
+        Self { members, leader, learners: Vec::new(), downgrade: None, refused: false }
     }
 
     /// A quorum of which nothing is known.
     pub fn unknown(why: &str) -> Self {
         Self::new(Fact::Unknown(why.to_owned()), Fact::Unknown(why.to_owned()))
+    }
+
+    /// The same, for nobody is told anything without a token that is valid.
+    pub fn refused(why: &str) -> Self {
+        Self { refused: true, ..Self::unknown(why) }
     }
 
     /// One member, if the members are known and it is one.

@@ -43,6 +43,8 @@ pub enum Reason {
     MembersDoNotMatch,
     /// What the system says can't be had, can't be read or contradicts itself.
     MembersUnknown,
+    /// The system refuses the token that it was shown.
+    TokenRefused,
     /// It is not known who leads, or nobody does.
     LeaderUnknown,
     /// A member is known to be unhealthy (C5).
@@ -118,6 +120,7 @@ impl Reason {
     }
 
     /// What a person can do about it; what happens by itself says so.
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each")]
     pub fn next_step(self) -> &'static str {
         match self {
             Self::Paused => "set spec.paused to false to go on",
@@ -154,6 +157,9 @@ impl Reason {
             }
             Self::MembersDoNotMatch => "remove the members that have no pod, or let the missing pods join",
             Self::MembersUnknown => "look at the member that the message names; it goes on as soon as all answer",
+            Self::TokenRefused => {
+                "put a valid token into the Secret that spec.system.auth.tokenSecret names, or give the role of spec.system.auth what it needs; it goes on by itself"
+            }
             Self::LeaderUnknown => "wait for the election to end; if it does not, look at the members' logs",
             Self::MemberUnhealthy => "repair the member that the message names; it goes on as soon as it is healthy",
             Self::MemberSealed => "unseal the member that the message names; it goes on as soon as it is unsealed",
@@ -252,7 +258,7 @@ impl Reason {
 
     /// True where something is not known, rather than known to be wrong.
     pub fn is_ignorance(self) -> bool {
-        matches!(self, Self::MembersUnknown | Self::LeaderUnknown | Self::StaleView)
+        matches!(self, Self::MembersUnknown | Self::TokenRefused | Self::LeaderUnknown | Self::StaleView)
     }
 
     /// True where nothing gets better by itself: the resource is Stalled until a person does something.
@@ -282,6 +288,8 @@ impl Reason {
             | Self::VersionMismatch
             | Self::BudgetTooLoose
             | Self::LeaderPriority
+            // Logging in once more did not help.
+            | Self::TokenRefused
             // A name that is none does not become one, and what may not be pulled is not pulled.
             | Self::ImageUnusable
             | Self::Aborted

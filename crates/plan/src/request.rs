@@ -73,7 +73,7 @@ pub(crate) fn take_in(want: &Want, view: &View, record: Option<&mut Record>) -> 
 }
 
 /// Whether the deadline that has passed means going back: only where there is a way back, and where the trouble is not a person's to
-/// end. A member that is sealed wants its key, not another version.
+/// end. A member that is sealed wants its key and one that refuses our token wants another token, not another version.
 pub(crate) fn gives_up(want: &Want, view: &View, record: Option<&Record>, decision: &Decision, now: Timestamp) -> bool {
     let (Some(record), Decision::Halt { on }) = (record, decision) else { return false };
     let overdue = record.stage.as_ref().is_some_and(|stage| stage.is_overdue(&want.deadlines, now));
@@ -84,7 +84,7 @@ pub(crate) fn gives_up(want: &Want, view: &View, record: Option<&Record>, decisi
         && !record.reverting
         && record.from != record.target
         && (overdue || on.reason == Reason::DeadlineExceeded)
-        && on.reason != Reason::MemberSealed
+        && !matches!(on.reason, Reason::MemberSealed | Reason::TokenRefused)
         && safe
 }
 

@@ -61,8 +61,8 @@ impl Dial for InProcess {
         Ok(Arc::new(self.clone()))
     }
 
-    fn service_account(&self) -> Result<Secret, String> {
-        Secret::new("the-operators-own-token").map_err(|error| error.to_string())
+    fn login_token(&self) -> Result<Secret, String> {
+        Secret::new("a-token-to-log-in-with").map_err(|error| error.to_string())
     }
 }
 

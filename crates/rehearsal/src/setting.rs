@@ -238,14 +238,7 @@ impl Setting {
     /// The reference upgrade with a snapshot before it.
     pub fn snapshot(&self, seed: u64) -> Scenario {
         let mut scenario = self.reference(seed);
-        for object in &mut scenario.objects {
-            if object["kind"] == "QuorumCluster" {
-                object["spec"]["backup"] = json!({
-                    "preUpgradeSnapshot": true,
-                    "destination": {"volume": {"claimName": "backups", "path": "nightly"}},
-                });
-            }
-        }
+        back_up(&mut scenario.objects, "10m");
         scenario
     }
 
@@ -303,6 +296,17 @@ impl Setting {
     #[expect(clippy::needless_pass_by_value, reason = "callers write the JSON in place")]
     pub fn spec(&self, patch: Value) -> Action {
         Action::Patch { target: self.subject(), patch: json!({ "spec": patch }) }
+    }
+}
+
+/// Has a snapshot taken before every upgrade, within this time.
+pub fn back_up(objects: &mut [Value], deadline: &str) {
+    for object in objects.iter_mut().filter(|object| object["kind"] == "QuorumCluster") {
+        object["spec"]["backup"] = json!({
+            "preUpgradeSnapshot": true,
+            "destination": {"volume": {"claimName": "backups", "path": "nightly"}},
+            "deadline": deadline,
+        });
     }
 }
 

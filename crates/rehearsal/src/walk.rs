@@ -13,7 +13,7 @@ use windlass_sim::{
 
 use crate::{
     crash, fleet, operator,
-    setting::{ETCD, HTTP, OPENBAO, PD, Setting, after, follow},
+    setting::{ETCD, EXECUTOR, HTTP, OPENBAO, PD, Setting, after, back_up, follow},
 };
 
 const NODES: u64 = 3;
@@ -48,12 +48,14 @@ pub fn scenario(seed: u64) -> Scenario {
         mends: Vec::new(),
         allowed: false,
         gives_up: false,
+        snapshots: false,
     };
     for _ in 0..walk.rng.below(9) {
         walk.step();
     }
     walk.gates(Rng::new(seed).fork("gates"));
     walk.requests(Rng::new(seed).fork("requests"));
+    walk.snapshots(Rng::new(seed).fork("snapshots"));
     walk.mend();
     let mut objects = setting.objects(members, setting.versions[from], setting.versions[to]);
     if walk.rng.one_in(4) {
@@ -62,6 +64,9 @@ pub fn scenario(seed: u64) -> Scenario {
                 object["spec"]["podManagementPolicy"] = json!("Parallel");
             }
         }
+    }
+    if walk.snapshots {
+        back_up(&mut objects, "2m");
     }
     way.shape(&mut objects);
     if way == Way::Template {
@@ -161,6 +166,8 @@ struct Walk {
     allowed: bool,
     /// Somebody gives an upgrade up.
     gives_up: bool,
+    /// A snapshot is taken before every upgrade.
+    snapshots: bool,
 }
 
 impl Walk {
@@ -354,6 +361,42 @@ impl Walk {
         self.mends.push(self.setting.spec(json!({"gates": {"approval": {"mode": "None"}}})));
     }
 
+    /// In a third of the seeds whose system gives snapshots one is taken before every upgrade, and half of the time its Jobs fail, are
+    /// late, or are not heard of for a while. A person tries again when all is mended.
+    fn snapshots(&mut self, mut rng: Rng) {
+        if !(self.setting == ETCD || self.setting == OPENBAO) || !rng.one_in(3) {
+            return;
+        }
+        self.snapshots = true;
+        let broken = |how| Action::Image(EXECUTOR.into(), how);
+        let works = broken(ImageBehaviour::Works);
+        for _ in 0..rng.below(3) {
+            let how = [
+                // For a while: slow. For long: past its deadline.
+                ImageBehaviour::CannotPull,
+                ImageBehaviour::NeverReady,
+                ImageBehaviour::Crashes,
+                ImageBehaviour::Mute,
+            ];
+            let how = rng.pick(&how).copied().unwrap_or(ImageBehaviour::Crashes);
+            // Often from the very beginning, for the first upgrade begins at once.
+            let place = if rng.one_in(2) { 0 } else { rng.below(self.timeline.len() as u64 + 1) };
+            let place = usize::try_from(place).unwrap_or(0);
+            let soon = rng.between(Duration::ZERO, Duration::from_secs(5));
+            self.timeline.insert(place, after(soon, broken(how)));
+            if rng.one_in(2) {
+                let later = rng.between(Duration::from_secs(1), Duration::from_mins(4));
+                self.timeline.insert(place + 1, after(later, works.clone()));
+            }
+            if rng.one_in(2) {
+                let resume = self.setting.spec(json!({"requests": {"resume": format!("again-{}", rng.below(100))}}));
+                let last = self.timeline.len();
+                self.timeline.insert(last, after(rng.between(Duration::from_secs(1), Duration::from_mins(3)), resume));
+            }
+        }
+        self.mends.push(works);
+    }
+
     fn operator_trouble(&mut self) -> Action {
         let number = usize::try_from(self.rng.below(u64::from(self.operators))).unwrap_or(0);
         if self.rng.one_in(2) {
@@ -401,6 +444,13 @@ impl Walk {
             for (token, minutes) in [("soon", 1), ("later", 12)] {
                 let retry = self.setting.spec(json!({"onDeadline": "Hold", "requests": {"retry": token}}));
                 self.timeline.push(after(Duration::from_mins(minutes), retry));
+            }
+        }
+        if self.snapshots {
+            // One that failed waits for a person, who looks now and when the last Job must have ended.
+            for (token, minutes) in [("once-more", 1), ("and-again", 5)] {
+                let resume = self.setting.spec(json!({"requests": {"resume": token}}));
+                self.timeline.push(after(Duration::from_mins(minutes), resume));
             }
         }
         if self.way.is_leader_last() && self.timeline.len() > 1 {
@@ -476,4 +526,27 @@ fn judge(seed: u64, outcome: &Outcome) -> Walked {
 /// Walks many seeds on all cores; `stop_early` at the first fault.
 pub fn many(first: u64, count: usize, stop_early: bool) -> Vec<Walked> {
     fleet::run(count, |number| walk(first + number as u64), |walked| stop_early && walked.fault.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_sim::{scenario::Action, world::ImageBehaviour};
+
+    use super::scenario;
+    use crate::setting::EXECUTOR;
+
+    #[test]
+    fn snapshots_and_every_trouble_with_them_are_among_the_walks() {
+        let walks: Vec<_> = (0..600).map(scenario).collect();
+        let backed_up = |object: &serde_json::Value| object["spec"]["backup"]["preUpgradeSnapshot"] == true;
+        assert!(walks.iter().filter(|walk| walk.objects.iter().any(backed_up)).count() > 60);
+        for how in
+            [ImageBehaviour::CannotPull, ImageBehaviour::NeverReady, ImageBehaviour::Crashes, ImageBehaviour::Mute]
+        {
+            let breaks =
+                |action: &Action| matches!(action, Action::Image(image, so) if image == EXECUTOR && *so == how);
+            let of = |walk: &&windlass_sim::scenario::Scenario| walk.timeline.iter().any(|one| breaks(&one.action));
+            assert!(walks.iter().filter(of).count() > 5, "{how:?}");
+        }
+    }
 }

@@ -120,6 +120,24 @@ async fn a_system_is_described_where_nothing_is_known_of_it_and_only_there() {
     }
 }
 
+/// The operator logs in to OpenBao and Vault, and shows its token to nothing else (H41).
+#[tokio::test(start_paused = true)]
+async fn a_token_is_for_systems_that_take_one() {
+    let login = json!({"role": "windlass"});
+    let ways = [json!({"kubernetes": login}), json!({"jwt": login}), json!({"tokenSecret": "token"})];
+    for way in ways {
+        for system in ["Pd", "Etcd"] {
+            let answer = create(&api(), json!({"system": {"type": system, "auth": way}})).await;
+            is_refused(&answer, "spec.system.auth");
+            is_refused(&answer, "the types Pd and Etcd take no token");
+        }
+        for system in ["OpenBao", "Vault"] {
+            let (code, made) = create(&api(), json!({"system": {"type": system, "auth": way}})).await;
+            assert_eq!(code, 201, "{made}");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_port_that_is_none_is_refused() {
     for wrong in [0, -1, 65536] {

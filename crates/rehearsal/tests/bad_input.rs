@@ -61,6 +61,23 @@ fn a_window_in_a_time_zone_that_nobody_knows() {
     spoken.is_stalled("InvalidSpec", &["spec.gates.windows[0].timeZone", "Europe/Bielefeld"]);
 }
 
+/// A resource that is older than the schema's rule: nobody but OpenBao and Vault gets to see a token (H41).
+#[test]
+fn a_login_at_a_system_that_takes_no_token() {
+    let auth = |spec: &mut Value| spec["system"]["auth"] = json!({"kubernetes": {"role": "windlass"}});
+    let objects = with(spec_with(auth), "CustomResourceDefinition", |crd| {
+        let system = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/system";
+        let system = crd.pointer_mut(system).and_then(Value::as_object_mut).expect("its schema");
+        system.remove("x-kubernetes-validations").expect("its rules");
+    });
+    let tale = tell(objects, vec![pd::after(A_WHILE, pd::spec(json!({"system": {"auth": null}})))]);
+    tale.touched_nothing(tale.before_all());
+    tale.ended_ready_at(TO);
+    let spoken = tale.last_said(tale.before_all());
+    spoken.is_stalled("InvalidSpec", &["spec.system.auth", "the types Pd and Etcd take no token"]);
+    assert!(!tale.calls.iter().any(|call| call.contains("login")), "{:?}", tale.calls);
+}
+
 #[test]
 fn a_stateful_set_whose_own_image_cannot_be_parsed() {
     let objects = with(three(), "StatefulSet", |set| {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use support::{A_WHILE, Spoken, TO, tell_with, three, with};
 use windlass_operator::{
     Dial,
-    dial::{OverNetwork, SERVICE_ACCOUNT, TlsMaterial},
+    dial::{LOGIN_AUDIENCE, LOGIN_TOKEN, OverNetwork, TlsMaterial},
 };
 use windlass_rehearsal::{context, pd};
 use windlass_sim::{
@@ -38,12 +38,12 @@ struct Checked(Arc<dyn Dial>);
 
 impl Dial for Checked {
     fn transport(&self, tls: Option<&TlsMaterial>) -> Result<Arc<dyn Transport>, String> {
-        OverNetwork { service_account: SERVICE_ACCOUNT.into() }.transport(tls)?;
+        OverNetwork { login_token: LOGIN_TOKEN.into(), login_audience: LOGIN_AUDIENCE.into() }.transport(tls)?;
         self.0.transport(tls)
     }
 
-    fn service_account(&self) -> Result<Secret, String> {
-        self.0.service_account()
+    fn login_token(&self) -> Result<Secret, String> {
+        self.0.login_token()
     }
 }
 

@@ -11,7 +11,8 @@
 //! - a member that went to an older version without anybody having asked for that;
 //! - a sound member let go while somebody else has locked the workload, or while a node under a member is cordoned;
 //! - a template written, or an upgrade called done, before the Jobs of its hooks have completed;
-//! - a template written although a snapshot is to be taken first and none was stored since the last upgrade ended (D2);
+//! - a template written, or where somebody else writes it, a sound pod deleted, although a snapshot is to be taken first and none was
+//!   stored since the last upgrade ended (D2);
 //! - a quorum lost to an eviction while we had a member down (H12);
 //! - a write of an operator after another one had settled its take-over (H1).
 //!
@@ -421,12 +422,16 @@ impl Judge<'_> {
         set.upgrading = true;
         let to = template.iter().find_map(|image| tag(image)).unwrap_or_default();
         let led = set.led.iter().find(|(led, since)| older(&to, led) && **since + REACTION < at);
+        let hasty = set.follows && sound && set.snapshots.wanted && !set.snapshots.stored;
         let backwards = led.filter(|_| set.follows && sound && !set.allow_downgrade).map(|(led, _)| led.clone());
         set.mended.push(pod.1.clone());
         set.down.push(pod.1.clone());
         self.verdict.restarts.push(pod.1.clone());
         if let Some(other) = other.filter(|_| on_delete && sound) {
             self.violation(at, &format!("{} deleted by us while {other} is still down because of us", pod.1));
+        }
+        if hasty {
+            self.violation(at, &format!("{} deleted by us without the snapshot that was to be taken first", pod.1));
         }
         if let Some(led) = backwards {
             self.violation(at, &format!("{} deleted by us for the older {to} although {led} had led", pod.1));

@@ -1,5 +1,6 @@
 //! `windlass plan`: what an upgrade would do, and what blocks it now. Reads only.
 
+mod reach;
 mod report;
 #[cfg(all(test, feature = "sim"))]
 mod tests;
@@ -13,12 +14,14 @@ use clap::{Args, ValueEnum};
 use windlass_api::QuorumCluster;
 use windlass_operator::{
     Context, Settings, SystemClock, client,
-    dial::{OverNetwork, SERVICE_ACCOUNT},
+    dial::{LOGIN_AUDIENCE, LOGIN_TOKEN, OverNetwork},
     error::{Class, Error},
-    observe,
+    observe::{self, Observed},
+    system::Seen,
     validate::{Validated, validate},
 };
 use windlass_plan::forecast::forecast;
+use windlass_systems::transport::Peer;
 
 pub use self::report::Report;
 use crate::access::Access;
@@ -38,8 +41,11 @@ pub struct Arguments {
     #[command(flatten)]
     access: Access,
     /// A ServiceAccount token to log in to OpenBao and Vault with, where the resource says so; the operator's own in its pod
-    #[arg(long, value_name = "FILE", default_value = SERVICE_ACCOUNT)]
-    service_account_token: PathBuf,
+    #[arg(long, value_name = "FILE", default_value = LOGIN_TOKEN)]
+    login_token: PathBuf,
+    /// Whom that token must be for, and nobody else
+    #[arg(long, value_name = "AUDIENCE", default_value = LOGIN_AUDIENCE)]
+    login_audience: String,
     /// Print it for machines; docs/plan.md describes the fields
     #[arg(short, long, value_enum)]
     output: Option<Output>,
@@ -67,23 +73,44 @@ async fn read(arguments: &Arguments) -> Result<Report> {
     let namespace = wish::namespace(arguments.namespace.as_deref(), manifest.as_ref(), &config.default_namespace)?;
     let host = config.cluster_url.host().unwrap_or_default().to_owned();
     let client = client::read_only(config)?;
-    let dial = OverNetwork { service_account: arguments.service_account_token.clone() };
+    let dial =
+        OverNetwork { login_token: arguments.login_token.clone(), login_audience: arguments.login_audience.clone() };
     let context = Context::new(client, Arc::new(dial), Arc::new(SystemClock), Settings::default());
     let wish = wish::Wish { name: arguments.name.clone().unwrap_or_default(), namespace, manifest };
     let resource = wish.resource(&context).await.map_err(|error| explain(&error, &host))?;
-    outlook(&context, &resource?).await.map_err(|error| explain(&error, &host))
+    from_here(context, &resource?).await.map_err(|error| explain(&error, &host))
+}
+
+/// The same from a place where pods may be out of reach: that is said at once, and nobody is waited for.
+async fn from_here(context: Context, resource: &QuorumCluster) -> Result<Report, Error> {
+    let peers = observe::addresses(&context, resource).await?;
+    if reach::any(&peers).await {
+        return outlook(&context, resource).await;
+    }
+    from_afar(context, resource, &peers).await
+}
+
+async fn from_afar(context: Context, resource: &QuorumCluster, peers: &[Peer]) -> Result<Report, Error> {
+    let context = Context { dial: Arc::new(reach::Nowhere), ..context };
+    let mut observed = observe::observe_ahead(&context, resource).await?;
+    observed.seen = Seen::unknown(&reach::advice(resource, peers));
+    Ok(report(&context, resource, &observed))
 }
 
 /// What the operator would see and do from here.
 pub async fn outlook(context: &Context, resource: &QuorumCluster) -> Result<Report, Error> {
     let observed = observe::observe_ahead(context, resource).await?;
-    Ok(match validate(resource, &observed) {
+    Ok(report(context, resource, &observed))
+}
+
+fn report(context: &Context, resource: &QuorumCluster, observed: &Observed) -> Report {
+    match validate(resource, observed) {
         Ok(Validated { want, view, .. }) => {
             let forecast = forecast(&want, &view, context.clock.now());
             Report::of(resource, &want, &view, &forecast)
         }
         Err(hold) => Report::held(resource, &hold),
-    })
+    }
 }
 
 /// The error, with what a person can do about it.

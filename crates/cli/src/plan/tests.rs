@@ -8,6 +8,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
 use windlass_api::QuorumCluster;
+use windlass_operator::observe;
 use windlass_rehearsal::{
     context, operator,
     setting::{ETCD, OPENBAO, PD, Setting},
@@ -18,7 +19,7 @@ use windlass_sim::{
     journal::{Event, Verb},
 };
 
-use super::{Report, outlook, report::Verdict, wish::Wish};
+use super::{Report, from_afar, outlook, report::Verdict, wish::Wish};
 
 /// Who looks. Not one of ours: whatever they write would be found.
 const PERSON: &str = "person";
@@ -260,6 +261,26 @@ fn what_is_planned_is_what_the_operator_does(
         let object = live().map(|object| (*object).clone()).unwrap_or_default();
         let report = look(cluster, &serde_json::from_value(object).expect("a QuorumCluster")).await;
         assert_eq!((report.verdict, report.steps.len()), (Verdict::UpToDate, 0), "{}", plain(&report));
+    });
+}
+
+#[test]
+fn far_from_the_cluster_it_says_so_and_asks_nobody() {
+    let (objects, wish) = three(OPENBAO);
+    stage(OPENBAO, objects, 0, async |cluster| {
+        let process = Process::new(PERSON, cluster.clock, cluster.journal.clone(), 1);
+        let context = context(cluster.seat(&process));
+        let peers = observe::addresses(&context, &wish).await.expect("a cluster that answers");
+        let report = from_afar(context, &wish, &peers).await.expect("a cluster that answers");
+        let blocked = report.blocked_by.expect("nothing is known");
+        assert_eq!(blocked.reason, "MembersUnknown");
+        for part in [
+            "can't be reached at their pods' addresses from here (openbao-0 at 10.",
+            "windlass plan openbao -n secrets",
+        ] {
+            assert!(blocked.message.contains(part), "{part:?} is not in {:?}", blocked.message);
+        }
+        assert!(!process.made().iter().any(|call| call.contains("/v1/sys/") || call.contains("login")));
     });
 }
 

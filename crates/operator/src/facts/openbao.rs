@@ -9,14 +9,27 @@ use windlass_plan::{
     Fact, Member, MemberName, Quorum, Version,
     quorum::{Complaint, majority},
 };
-use windlass_systems::openbao::{Answer, Raft, RaftServer, Said, State};
+use windlass_systems::{
+    Class,
+    openbao::{Answer, Raft, RaftServer, Said, State},
+};
 
 use super::{said, silence};
 use crate::system::{Place, Seen};
 
 /// What is known of a quorum whose members are in these places.
 pub fn seen(answers: &[Answer], places: &[Place]) -> Seen {
+    if let Some(why) = refusal(answers) {
+        return Seen::refused(&why);
+    }
     agreed(answers, places).unwrap_or_else(|why| Seen::unknown(&why))
+}
+
+/// The pod that leads is the one that is shown a token: where it refuses that, it tells nothing at all, and nobody else says that it leads.
+fn refusal(answers: &[Answer]) -> Option<String> {
+    let refused = |answer: &Answer| answer.said.as_ref().err().filter(|error| error.class() == Class::Denied).cloned();
+    let error = answers.iter().find_map(refused)?;
+    active(&said(answers)).is_err().then(|| format!("the token is refused, it may have expired: {error}"))
 }
 
 fn agreed(answers: &[Answer], places: &[Place]) -> Result<Seen, String> {
@@ -54,6 +67,7 @@ fn agreed(answers: &[Answer], places: &[Place]) -> Result<Seen, String> {
         leader,
         learners: learners.filter_map(|server| names.get(&server.node_id)).map(ToString::to_string).collect(),
         downgrade: None,
+        refused: false,
     };
     // Nobody can be named as the next leader, so nobody needs a name for that.
     let ids = voters.into_iter().map(|name| (name.clone(), name.to_string())).collect();
@@ -316,6 +330,64 @@ mod tests {
             }
         });
         assert!(quorum.leader.why().unwrap().contains("lists another member"));
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_told_first_and_by_its_name() {
+        use windlass_systems::{
+            Timeouts,
+            openbao::{Product, observe},
+            secret::Secret,
+            transport::Peer,
+        };
+
+        let peer = Peer {
+            pod: "bao-0".into(),
+            address: IpAddr::from([10, 0, 0, 0]),
+            port: 8200,
+            server_name: String::new(),
+            tls: false,
+        };
+        let (token, timeouts) = (Secret::new("s.expired").unwrap(), Timeouts::default());
+        let refused = observe(Product::OpenBao, &Refusing, &[peer], Some(&token), &timeouts).await;
+        let mut answers = three(|_, _| ());
+        answers.splice(..1, refused);
+        let quorum = seen(&answers, &places()).quorum;
+        let why = quorum.members.why().unwrap();
+        assert!(quorum.refused && why.starts_with("the token is refused"), "{why}");
+        assert!(why.contains("403"), "{why}");
+
+        // Somebody else leads by now: what the old leader refuses does not matter.
+        if let Ok(other) = &mut answers[1].said {
+            *other = said(0);
+        }
+        assert!(!seen(&answers, &places()).quorum.refused);
+    }
+
+    /// Leads, and refuses every token.
+    struct Refusing;
+
+    impl windlass_systems::transport::Transport for Refusing {
+        fn send(
+            &self,
+            _: &windlass_systems::transport::Peer,
+            request: http::Request<bytes::Bytes>,
+        ) -> futures::future::BoxFuture<'static, std::io::Result<http::Response<bytes::Bytes>>> {
+            let (code, body) = match request.uri().path() {
+                "/v1/sys/health" => (
+                    200,
+                    r#"{"initialized":true,"sealed":false,"standby":false,"performance_standby":false,"server_time_utc":1,"version":"2.5.5"}"#,
+                ),
+                "/v1/sys/leader" => (
+                    200,
+                    r#"{"ha_enabled":true,"is_self":true,"leader_address":"","leader_cluster_address":"","raft_committed_index":9,"raft_applied_index":9}"#,
+                ),
+                _ => (403, r#"{"errors":["permission denied"]}"#),
+            };
+            let mut response = http::Response::new(bytes::Bytes::from_static(body.as_bytes()));
+            *response.status_mut() = http::StatusCode::from_u16(code).unwrap();
+            Box::pin(async move { Ok(response) })
+        }
     }
 
     #[test]

@@ -81,6 +81,8 @@ pub enum ImageBehaviour {
     OutOfMemory,
     /// The process runs and never serves.
     NeverReady,
+    /// What it does is done, and what it says of it at its end is lost. Others start and serve.
+    Mute,
 }
 
 /// What a Service answers to everything: somebody's webhook, or Prometheus.

@@ -239,7 +239,8 @@ impl State {
                     | ImageBehaviour::CannotPull
                     | ImageBehaviour::Crashes
                     | ImageBehaviour::OutOfMemory
-                    | ImageBehaviour::NeverReady => self.start(key, index),
+                    | ImageBehaviour::NeverReady
+                    | ImageBehaviour::Mute => self.start(key, index),
                 }
             }
             Step::PullBackOff => self.set_stage(key, index, Stage::PullBackOff),
@@ -333,7 +334,8 @@ impl State {
             ImageBehaviour::Works
             | ImageBehaviour::CannotPull
             | ImageBehaviour::BadName
-            | ImageBehaviour::Misconfigured => {
+            | ImageBehaviour::Misconfigured
+            | ImageBehaviour::Mute => {
                 let boot = if is_app { self.takes(500, 2_000) } else { self.takes(100, 500) };
                 self.later(key, index, boot, Step::Serve);
             }
@@ -364,7 +366,8 @@ impl State {
         let (kind, image) = (container.app, container.image.clone());
         if is_task(&container.name) {
             let ending = self.end_of_task(key, index);
-            if let Some(container) = self.container(key, index) {
+            let heard = self.behaviour(&image) != ImageBehaviour::Mute;
+            if let Some(container) = self.container(key, index).filter(|_| heard) {
                 container.message = Some(ending.message);
             }
             return self.later(key, index, Duration::ZERO, Step::Exit(ending.code));
