@@ -454,6 +454,11 @@ pub struct UpgradeLimits {
     #[serde(default = "no_time")]
     #[schemars(regex(pattern = DURATION))]
     pub soak: String,
+    /// Show the last line of a container's log in messages while a replaced member does not come up. Whoever may read this resource reads
+    /// it then, and logs hold what nobody meant to show: without it, messages only say how to read the log. Needs the role `windlass-logs`
+    /// in this namespace; a log that can't be read holds nothing up.
+    #[serde(default)]
+    pub show_logs: bool,
 }
 
 fn no_time() -> String {
@@ -466,7 +471,13 @@ fn default_lag() -> i64 {
 
 impl Default for UpgradeLimits {
     fn default() -> Self {
-        Self { deadlines: Deadlines::default(), executor_image: None, max_lag_entries: default_lag(), soak: no_time() }
+        Self {
+            deadlines: Deadlines::default(),
+            executor_image: None,
+            max_lag_entries: default_lag(),
+            soak: no_time(),
+            show_logs: false,
+        }
     }
 }
 

@@ -22,6 +22,7 @@ pub mod facts;
 pub mod finalize;
 pub mod gates;
 pub mod lease;
+pub mod logs;
 pub mod metrics;
 pub mod observe;
 pub mod own_writes;
@@ -40,7 +41,7 @@ pub use clock::{Clock, SystemClock};
 pub use dial::Dial;
 pub use settings::Settings;
 
-use crate::{auth::Tokens, error::Error, lease::Lease, metrics::Metrics, own_writes::OwnWrites};
+use crate::{auth::Tokens, error::Error, lease::Lease, logs::Logs, metrics::Metrics, own_writes::OwnWrites};
 
 /// Everything that a pass needs from outside.
 pub struct Context {
@@ -58,6 +59,8 @@ pub struct Context {
     pub own_writes: OwnWrites,
     /// Tokens for the systems that want one.
     pub tokens: Tokens,
+    /// What logs ended with when they were last read.
+    pub logs: Logs,
 }
 
 impl Context {
@@ -71,6 +74,7 @@ impl Context {
             metrics: Arc::default(),
             own_writes: OwnWrites::default(),
             tokens: Tokens::default(),
+            logs: Logs::default(),
         }
     }
 

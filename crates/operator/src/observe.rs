@@ -20,6 +20,7 @@ use windlass_api::{QuorumCluster, quorum_cluster::SystemType};
 use windlass_plan::{
     Fact,
     bug::{self, Bug},
+    trouble::Log,
 };
 use windlass_systems::{
     http,
@@ -32,6 +33,7 @@ use crate::{
     dial::TlsMaterial,
     error::{Class, Error},
     executor::{self, Task},
+    logs,
     queue::Key,
     system::{self, Heard, Line, Place, Seen},
 };
@@ -64,6 +66,8 @@ pub struct Observed {
     pub task: Fact<Option<Box<Task>>>,
     /// What executor Jobs run.
     pub executor_image: Option<String>,
+    /// Where logs tell more, by pod, of those whose members are not up.
+    pub logs: BTreeMap<String, Log>,
 }
 
 /// The custom resource itself; none if it is gone.
@@ -111,6 +115,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
             token: None,
             task: Fact::Known(None),
             executor_image: None,
+            logs: BTreeMap::new(),
         });
     };
 
@@ -140,6 +145,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     // Boxed: a Job is a large thing to hold.
     let task = Box::pin(executor::read(context, resource)).await;
     let executor_image = executor::image(context, resource);
+    let logs = Box::pin(logs::look(context, resource, &set, &pods, &seen.quorum)).await;
     Ok(Observed {
         since,
         set: Some(set),
@@ -154,6 +160,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
         token,
         task,
         executor_image,
+        logs,
     })
 }
 

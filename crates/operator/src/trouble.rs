@@ -11,6 +11,38 @@ const LONGEST: usize = 400;
 
 /// What keeps the pod from being ready, if Kubernetes says so. Asked only of pods that are not.
 pub fn diagnose(pod: &Pod) -> Option<Trouble> {
+    unscheduled(pod).or_else(|| culprit(pod).map(|(_, trouble)| trouble))
+}
+
+/// A log that a person would read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Whose.
+    pub container: String,
+    /// Of the run that ended last, and not of the one that goes on or is waited for.
+    pub previous: bool,
+}
+
+/// The log that tells most of why this pod's member is not up: that of the container that keeps ending, otherwise the managed one's. None
+/// where none has ever run.
+pub fn telling(pod: &Pod, managed: &str) -> Option<Source> {
+    let ran = |state: Option<&ContainerState>| state.is_some_and(|it| it.running.is_some() || it.terminated.is_some());
+    let status = match culprit(pod) {
+        Some((status, Trouble::CrashLoop { .. })) => status,
+        Some(_) => return None,
+        None => {
+            let mains = pod.status.as_ref()?.container_statuses.as_deref().unwrap_or_default();
+            mains.iter().find(|status| status.name == managed)?
+        }
+    };
+    let (state, last) = (status.state.as_ref(), status.last_state.as_ref());
+    let ended = state.is_some_and(|state| state.terminated.is_some());
+    let previous = !ended && !status.ready && ran(last);
+    (previous || ran(state)).then(|| Source { container: status.name.clone(), previous })
+}
+
+/// The first container that something is wrong with, and what. Init containers come first: the others wait for them.
+fn culprit(pod: &Pod) -> Option<(&ContainerStatus, Trouble)> {
     let spec = pod.spec.as_ref();
     let status = pod.status.as_ref()?;
     let image = |containers: Option<&[Container]>, status: &ContainerStatus| {
@@ -26,8 +58,7 @@ pub fn diagnose(pod: &Pod) -> Option<Trouble> {
         let containers = spec.map(|spec| spec.containers.as_slice());
         (format!("container {}", status.name), image(containers, status), status)
     });
-    // Init containers come first: the others wait for them.
-    unscheduled(pod).or_else(|| inits.chain(mains).find_map(|(name, image, status)| container(name, image, status)))
+    inits.chain(mains).find_map(|(name, image, status)| Some((status, container(name, image, status)?)))
 }
 
 /// Why the container's process is known not to run; none where it runs, or where nobody knows.
@@ -203,6 +234,24 @@ mod tests {
     ]}))]
     fn what_is_only_on_its_way_has_none(#[case] status: Value) {
         assert_eq!(diagnose(&pod(status)), None);
+    }
+
+    #[rstest]
+    #[case::backing_off(of(json!({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 1}}})), Some(("pd", true)))]
+    #[case::started_again(of(json!({"restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1}}})), Some(("pd", true)))]
+    #[case::just_ended(of(json!({"state": {"terminated": {"exitCode": 1}}, "lastState": {"terminated": {"exitCode": 1}}})), Some(("pd", false)))]
+    #[case::runs(of(json!({"state": {"running": {}}})), Some(("pd", false)))]
+    #[case::serves_after_a_crash(of(json!({"ready": true, "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1}}})), Some(("pd", false)))]
+    #[case::not_made_yet(waiting("ContainerCreating", ""), None)]
+    #[case::not_pulled(waiting("ErrImagePull", "not found"), None)]
+    #[case::no_node(json!({"phase": "Pending"}), None)]
+    #[case::init(json!({"initContainerStatuses": [
+        {"name": "wait", "image": "", "imageID": "", "ready": false, "restartCount": 2,
+         "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 7}}},
+    ]}), Some(("wait", true)))]
+    fn the_log_is_the_one_of_the_run_that_is_spoken_of(#[case] status: Value, #[case] expected: Option<(&str, bool)>) {
+        let source = super::telling(&pod(status), "pd");
+        assert_eq!(source.as_ref().map(|source| (source.container.as_str(), source.previous)), expected);
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn view(
     let workload = workload(set, image)?;
     let status = resource.status.clone().unwrap_or_default();
     let resumed = resource.spec.requests.resume.is_some() && resource.spec.requests.resume != status.requests.resume;
-    let pods = pods(&workload, &observed.pods);
+    let pods = pods(&workload, observed);
     let evictions = evictions(set, &observed.budgets);
     let quorum = quorum(resource, observed);
     let approvals = translate::approvals(&resource.spec, &status);
@@ -200,11 +200,12 @@ pub fn workload(set: &StatefulSet, image: String) -> Result<Workload, Hold> {
     })
 }
 
-fn pods(workload: &Workload, pods: &[Pod]) -> Vec<SeenPod> {
+fn pods(workload: &Workload, observed: &Observed) -> Vec<SeenPod> {
     let seen = |index: u32| {
         let name = workload.member(index);
-        let pod = pods.iter().find(|pod| pod.name_any() == name.as_str())?;
-        Some(see(name, index, pod))
+        let pod = observed.pods.iter().find(|pod| pod.name_any() == name.as_str())?;
+        let log = observed.logs.get(name.as_str()).cloned();
+        Some(SeenPod { log, ..see(name, index, pod) })
     };
     (0..workload.replicas).filter_map(seen).collect()
 }
@@ -221,6 +222,7 @@ fn see(name: MemberName, index: u32, pod: &Pod) -> SeenPod {
         ready_since: ready.map(|ready| ready.last_transition_time.as_ref().map(|time| time.0).unwrap_or_default()),
         terminating: pod.metadata.deletion_timestamp.is_some(),
         trouble: ready.is_none().then(|| diagnose(pod)).flatten(),
+        log: None,
     }
 }
 

@@ -288,7 +288,7 @@ pub fn settled(want: &Want, view: &View, version: &Version, pod: &Pod) -> Result
     let replaced = view.record.is_some() && !view.is_outdated(pod);
     let silent = if replaced { Reason::MemberNotJoined } else { Reason::MembersUnknown };
     let Some(member) = view.quorum.member(name) else {
-        return Err(Lacking { stage: StageKind::Join, hold: unlisted(view, name, silent) });
+        return Err(Lacking { stage: StageKind::Join, hold: unlisted(view, pod, silent) });
     };
     match &member.healthy {
         Fact::Known(true) => {}
@@ -298,13 +298,13 @@ pub fn settled(want: &Want, view: &View, version: &Version, pod: &Pod) -> Result
                 Some(Complaint::Other(_)) | None => Reason::MemberUnhealthy,
             };
             let trouble = member.trouble.as_ref().map(|trouble| format!(": {trouble}")).unwrap_or_default();
-            return lacking(StageKind::Join, reason, format!("{name} is not healthy{trouble}"));
+            return lacking(StageKind::Join, reason, format!("{name} is not healthy{trouble}{}", more(pod)));
         }
         Fact::Unknown(why) => {
             return lacking(
                 StageKind::Join,
                 silent,
-                format!("{name}'s pod is ready, and its health is not known: {why}"),
+                format!("{name}'s pod is ready, and its health is not known: {why}{}", more(pod)),
             );
         }
     }
@@ -346,17 +346,23 @@ fn unready(view: &View, pod: &Pod) -> Hold {
     };
     match &pod.trouble {
         _ if pod.terminating => Hold::new(Reason::PodNotReady, format!("pod {name} is terminating")),
-        Some(trouble) => Hold::new(trouble.reason(), format!("pod {name} is not ready: {trouble}")),
-        None => Hold::new(reason, format!("pod {name} is not ready{member}")),
+        Some(trouble) => Hold::new(trouble.reason(), format!("pod {name} is not ready: {trouble}{}", more(pod))),
+        None => Hold::new(reason, format!("pod {name} is not ready{member}{}", more(pod))),
     }
 }
 
+/// Where its log tells more, as the end of a message; empty where nobody knows.
+fn more(pod: &Pod) -> String {
+    pod.log.as_ref().map(|log| format!("; {log}")).unwrap_or_default()
+}
+
 /// A pod that is ready and no member.
-fn unlisted(view: &View, name: &MemberName, silent: Reason) -> Hold {
+fn unlisted(view: &View, pod: &Pod, silent: Reason) -> Hold {
     match &view.quorum.members {
         Fact::Known(members) => {
             let listed = names(members.keys().collect::<Vec<_>>().iter());
-            Hold::new(silent, format!("pod {name} is ready, and the members are {listed}"))
+            let message = format!("pod {} is ready, and the members are {listed}{}", pod.name, more(pod));
+            Hold::new(silent, message)
         }
         Fact::Unknown(why) => Hold::new(Reason::MembersUnknown, format!("the members are not known: {why}")),
     }

@@ -162,7 +162,7 @@ impl Reason {
                 "create what the message says is missing, or ask for the old version; the pod is replaced by itself then"
             }
             Self::CrashLooping => {
-                "read kubectl logs --previous, and ask for another image or for the old version; the pod is replaced by itself then"
+                "read its log, and ask for another image or for the old version; the pod is replaced by itself then"
             }
             Self::MemberNotJoined => {
                 "read the member's log and check that its port can be reached; it goes on as soon as the member answers"

@@ -38,6 +38,24 @@ impl fmt::Display for Exit {
     }
 }
 
+/// Where a person finds out more about a process: a hint in a message, and nothing that is decided from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Log {
+    /// How it is read.
+    Command(String),
+    /// What it ends with.
+    LastLine(String),
+}
+
+impl fmt::Display for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(command) => write!(f, "its log: {command}"),
+            Self::LastLine(line) => write!(f, "last line of its log: \"{line}\""),
+        }
+    }
+}
+
 /// A named trouble of one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {

@@ -13,7 +13,7 @@ use crate::{
     record::Record,
     request::{GivenUp, Requests},
     snapshot::{Attempt, Progress},
-    trouble::Trouble,
+    trouble::{Log, Trouble},
 };
 
 /// The name of a ControllerRevision: what `controller-revision-hash` carries.
@@ -90,6 +90,8 @@ pub struct Pod {
     pub terminating: bool,
     /// What keeps it from being ready, where Kubernetes says so.
     pub trouble: Option<Trouble>,
+    /// Where its log tells more, for one that does not come up.
+    pub log: Option<Log>,
 }
 
 impl Pod {

@@ -41,7 +41,8 @@ fn an_image_that_cannot_be_pulled() {
 
 #[test]
 fn an_image_whose_process_ends_at_once() {
-    let words = ["container pd", &image(TO), "exit code 1", "restarts", "kubectl logs --previous"];
+    let words =
+        ["container pd", &image(TO), "exit code 1", "restarts", "its log: kubectl logs -n tikv pd-2 -c pd --previous"];
     until_mended(ImageBehaviour::Crashes, "CrashLooping", "CrashLooping", &words);
 }
 
@@ -59,7 +60,8 @@ fn an_image_whose_container_cannot_be_made() {
 
 #[test]
 fn an_image_whose_process_never_serves() {
-    until_mended(ImageBehaviour::NeverReady, "PodNotReady", "DeadlineExceeded", &["pod pd-2 is not ready"]);
+    let words = ["pod pd-2 is not ready; its log: kubectl logs -n tikv pd-2 -c pd"];
+    until_mended(ImageBehaviour::NeverReady, "PodNotReady", "DeadlineExceeded", &words);
 }
 
 #[test]

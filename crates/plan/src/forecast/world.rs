@@ -172,7 +172,8 @@ impl World {
         let name = workload.member(index);
         self.taken_down.insert(name.clone());
         let uid = "the one to come".to_owned();
-        self.view.pods.push(Pod { name, uid, index, revision, ready_since: None, terminating: false, trouble: None });
+        let (ready_since, terminating, trouble, log) = (None, false, None, None);
+        self.view.pods.push(Pod { name, uid, index, revision, ready_since, terminating, trouble, log });
         self.view.pods.sort_by_key(|pod| pod.index);
         true
     }

@@ -2,7 +2,9 @@
 
 use rstest::rstest;
 use windlass_plan::{
-    Decision, Fact, Reason, Step, View, Want,
+    Decision, Fact, Reason, Step, Trouble, View, Want,
+    quorum::Complaint,
+    trouble::Log,
     workload::{Evictions, Strategy},
 };
 
@@ -216,4 +218,30 @@ fn a_version_that_was_mistyped_can_be_corrected_half_way() {
     assert_eq!(world.run(), Decision::Done);
     assert!(world.everybody_runs(NEW));
     assert_eq!(world.templates(), [image(NEW)]);
+}
+
+#[rstest]
+#[case::unready(|view: &mut View| pod_mut(view, 2).ready_since = None, Reason::PodNotReady, "pod pd-2 is not ready")]
+#[case::keeps_ending(|view: &mut View| {
+    let (container, image) = ("container pd".to_owned(), image(NEW));
+    pod_mut(view, 2).ready_since = None;
+    pod_mut(view, 2).trouble = Some(Trouble::CrashLoop { container, image, restarts: 3, exit: None });
+}, Reason::CrashLooping, "pod pd-2 is not ready: container pd of image pd:v8.5.1 keeps ending (3 restarts)")]
+#[case::sealed(|view: &mut View| {
+    member_mut(view, 2).healthy = Fact::Known(false);
+    member_mut(view, 2).trouble = Some(Complaint::Sealed);
+}, Reason::MemberSealed, "pd-2 is not healthy: it is sealed")]
+#[case::silent(|view: &mut View| member_mut(view, 2).healthy = unknown(), Reason::MemberNotJoined, "is not known")]
+fn a_replaced_member_that_is_not_up_is_told_with_its_log(
+    #[case] change: fn(&mut View),
+    #[case] reason: Reason,
+    #[case] words: &str,
+    #[values(Log::LastLine("fatal: no data".into()), Log::Command("kubectl logs -n db pd-2 -c pd".into()))] log: Log,
+) {
+    let mut view = half_way(3, 0, 1);
+    change(&mut view);
+    pod_mut(&mut view, 2).log = Some(log.clone());
+    let hold = hold(&decide(&want(NEW), &view)).clone();
+    assert_eq!(hold.reason, reason, "{}", hold.message);
+    assert!(hold.message.contains(words) && hold.message.ends_with(&format!("; {log}")), "{}", hold.message);
 }

@@ -10,6 +10,7 @@ use windlass_plan::{
     request::{Requests, Way},
     rollout,
     snapshot::{Attempt, Progress},
+    trouble::Log,
     want::Trigger,
     workload::Strategy as Update,
 };
@@ -69,6 +70,18 @@ proptest! {
             Decision::Act(step) => prop_assert!(!step.to_string().is_empty()),
             Decision::Done => prop_assert_eq!(&first.record, &None),
         }
+    }
+
+    #[test]
+    fn a_log_decides_nothing((want, view) in anything()) {
+        let mut told = view.clone();
+        for pod in &mut told.pods {
+            pod.log = Some(Log::LastLine("fatal: all is lost".into()));
+        }
+        let (plain, hinted) = (plan(&want, &view), plan(&want, &told));
+        prop_assert_eq!(answer(&hinted.decision), answer(&plain.decision));
+        prop_assert_eq!(&hinted.record, &plain.record);
+        prop_assert_eq!(hinted.given_up, plain.given_up);
     }
 
     #[test]

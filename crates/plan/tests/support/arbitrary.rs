@@ -178,6 +178,7 @@ fn any_view() -> impl Strategy<Value = View> {
                 ready_since: ready.map(at),
                 terminating,
                 trouble: None,
+                log: None,
             });
             let pods = pods.collect();
             let members = known_as(members, |members: BTreeMap<u32, Member>| {

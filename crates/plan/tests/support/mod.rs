@@ -101,7 +101,16 @@ pub fn question(to: &str, hand_over: Option<u32>) -> Question {
 pub fn pod(index: u32, made_from: &str) -> Pod {
     let ready_since = Some(at(i64::from(index)));
     let uid = format!("{index}-of-{made_from}");
-    Pod { name: name(index), uid, index, revision: revision(made_from), ready_since, terminating: false, trouble: None }
+    Pod {
+        name: name(index),
+        uid,
+        index,
+        revision: revision(made_from),
+        ready_since,
+        terminating: false,
+        trouble: None,
+        log: None,
+    }
 }
 
 pub fn member(runs: &str) -> Member {

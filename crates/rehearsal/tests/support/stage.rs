@@ -10,7 +10,7 @@ use windlass_rehearsal::{operator, pd};
 use windlass_sim::{
     api::Reply,
     faults::Process,
-    harness::{Cluster, is_ours},
+    harness::{Cluster, Program, is_ours},
     invariants,
     scenario::Subject,
 };
@@ -19,6 +19,11 @@ use super::{Spoken, Tale};
 
 /// Runs a story on these objects with one operator; it begins when the quorum is up.
 pub fn play(objects: Vec<Value>, story: impl AsyncFnOnce(&Cluster)) -> Tale {
+    play_with(objects, &operator, story)
+}
+
+/// The same with another program.
+pub fn play_with(objects: Vec<Value>, program: &Program, story: impl AsyncFnOnce(&Cluster)) -> Tale {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     LocalSet::new().block_on(&runtime.expect("a runtime"), async {
         let cluster = Cluster::new(1);
@@ -34,7 +39,7 @@ pub fn play(objects: Vec<Value>, story: impl AsyncFnOnce(&Cluster)) -> Tale {
         tokio::select! {
             biased;
             () = story(&cluster) => {}
-            () = process.live(operator(cluster.seat(&process))) => panic!("the operator ended"),
+            () = process.live(program(cluster.seat(&process))) => panic!("the operator ended"),
         }
         world.abort();
         let subject = subject(&cluster);
