@@ -454,6 +454,11 @@ pub struct UpgradeLimits {
     #[serde(default = "no_time")]
     #[schemars(regex(pattern = DURATION))]
     pub soak: String,
+    /// Pull the new image on every node that holds a member before anything is written and before any of them stops, and go on only when it
+    /// is there. Jobs do it, one on each node, with the StatefulSet's own pull secrets and ServiceAccount; they need the role
+    /// `windlass-jobs` in this namespace. The gate ImagePulled shows where it stands.
+    #[serde(default)]
+    pub pre_pull: bool,
     /// Show the last line of a container's log in messages while a replaced member does not come up. Whoever may read this resource reads
     /// it then, and logs hold what nobody meant to show: without it, messages only say how to read the log. Needs the role `windlass-logs`
     /// in this namespace; a log that can't be read holds nothing up.
@@ -476,6 +481,7 @@ impl Default for UpgradeLimits {
             executor_image: None,
             max_lag_entries: default_lag(),
             soak: no_time(),
+            pre_pull: false,
             show_logs: false,
         }
     }
@@ -497,6 +503,10 @@ pub struct Deadlines {
     /// From healthy until the member has caught up.
     #[schemars(regex(pattern = DURATION))]
     pub sync: String,
+    /// From asking a node to pull the new image until it is there, with `prePull`. Later it is still tried for an hour, and a person is
+    /// called.
+    #[schemars(regex(pattern = DURATION))]
+    pub pull: String,
 }
 
 /// What a duration looks like.
@@ -504,7 +514,7 @@ const DURATION: &str = r"^([0-9]+(h|m|s|ms))+$";
 
 impl Default for Deadlines {
     fn default() -> Self {
-        Self { step_down: "30s".into(), ready: "5m".into(), health: "2m".into(), sync: "2m".into() }
+        Self { step_down: "30s".into(), ready: "5m".into(), health: "2m".into(), sync: "2m".into(), pull: "10m".into() }
     }
 }
 
@@ -600,6 +610,8 @@ pub enum OverridableGate {
     Soak,
     /// No node under a member is cordoned.
     NodeDrain,
+    /// The new image is on every node that holds a member that does not run it yet.
+    ImagePulled,
     /// Nobody else is at work on the members: the annotation windlass.dev/locked-by is not there.
     ConcurrentOperation,
 }
@@ -612,6 +624,7 @@ impl OverridableGate {
             Self::Approval => "Approval",
             Self::Soak => "Soak",
             Self::NodeDrain => "NodeDrain",
+            Self::ImagePulled => "ImagePulled",
             Self::ConcurrentOperation => "ConcurrentOperation",
         }
     }

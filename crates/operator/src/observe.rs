@@ -20,6 +20,7 @@ use windlass_api::{QuorumCluster, quorum_cluster::SystemType};
 use windlass_plan::{
     Fact,
     bug::{self, Bug},
+    prepull::Pulls,
     trouble::Log,
 };
 use windlass_systems::{
@@ -33,7 +34,7 @@ use crate::{
     dial::TlsMaterial,
     error::{Class, Error},
     executor::{self, Task},
-    logs,
+    logs, prepull,
     queue::Key,
     system::{self, Heard, Line, Place, Seen},
 };
@@ -66,6 +67,8 @@ pub struct Observed {
     pub task: Fact<Option<Box<Task>>>,
     /// What executor Jobs run.
     pub executor_image: Option<String>,
+    /// What became of the new image on the nodes.
+    pub pulls: Fact<Pulls>,
     /// Where logs tell more, by pod, of those whose members are not up.
     pub logs: BTreeMap<String, Log>,
 }
@@ -115,6 +118,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
             token: None,
             task: Fact::Known(None),
             executor_image: None,
+            pulls: Fact::Unknown("there is no StatefulSet".to_owned()),
             logs: BTreeMap::new(),
         });
     };
@@ -145,6 +149,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     // Boxed: a Job is a large thing to hold.
     let task = Box::pin(executor::read(context, resource)).await;
     let executor_image = executor::image(context, resource);
+    let pulls = Box::pin(prepull::read(context, resource, &set, &pods)).await;
     let logs = Box::pin(logs::look(context, resource, &set, &pods, &seen.quorum)).await;
     Ok(Observed {
         since,
@@ -160,6 +165,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
         token,
         task,
         executor_image,
+        pulls,
         logs,
     })
 }

@@ -47,6 +47,13 @@ pub enum Step {
         /// Which try. The Job's name comes from it, so that asking twice makes one Job.
         attempt: Attempt,
     },
+    /// Have Jobs pull the new image, one on each of these nodes, before anybody stops.
+    PullImage {
+        /// Which.
+        image: String,
+        /// Where it is not on its way yet. A Job's name comes from what it does, so that asking twice makes one.
+        nodes: Vec<String>,
+    },
     /// Write the pod template's image, with everything held in the same write (H8).
     WriteTemplate {
         /// The new image.
@@ -117,6 +124,7 @@ impl Step {
     pub fn name(&self) -> &'static str {
         match self {
             Self::TakeSnapshot { .. } => "SnapshotBegun",
+            Self::PullImage { .. } => "ImagePullBegun",
             Self::WriteTemplate { .. } => "TemplateWritten",
             Self::SwitchStrategy { .. } => "StrategySwitched",
             Self::HoldEvictions => "EvictionsHeld",
@@ -139,6 +147,7 @@ impl Step {
             | Self::DeletePod { pod, .. }
             | Self::Replace { pod, .. } => Some(pod),
             Self::TakeSnapshot { .. }
+            | Self::PullImage { .. }
             | Self::WriteTemplate { .. }
             | Self::SwitchStrategy { .. }
             | Self::HoldEvictions
@@ -158,6 +167,9 @@ impl fmt::Display for Step {
         match self {
             Self::TakeSnapshot { attempt } => {
                 write!(f, "take a snapshot before the upgrade to {} (attempt {})", attempt.target, attempt.number)
+            }
+            Self::PullImage { image, nodes } => {
+                write!(f, "pull image {image} on {} before anybody stops", nodes.join(", "))
             }
             Self::WriteTemplate { image, .. } => write!(f, "write image {image} into the template, everything held"),
             Self::SwitchStrategy { partition } => {

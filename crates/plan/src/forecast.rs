@@ -334,6 +334,7 @@ fn notes(want: &Want, view: &View, way: Option<&Way>, steps: &[Foreseen], end: &
         Step::WriteTemplate { strategy, .. } => *strategy,
         Step::SwitchStrategy { partition } => Some(Strategy::RollingUpdate { partition: *partition }),
         Step::TakeSnapshot { .. }
+        | Step::PullImage { .. }
         | Step::HoldEvictions
         | Step::HandOver { .. }
         | Step::Permit { .. }

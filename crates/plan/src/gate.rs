@@ -15,7 +15,7 @@ use crate::{
     handover, mend,
     order::{self, Order},
     outcome::{self, CONCURRENT_OPERATION, GateState, Outcome},
-    pace,
+    pace, prepull,
     quorum::{Complaint, MemberName, can_spare_one},
     reason::Reason,
     record::Record,
@@ -99,18 +99,21 @@ pub const BEFORE_RESTART: &[Gate] = &[
     WINDOW,
     SOAK,
     Gate::external("*"),
+    PULL,
 ];
 
 const LOCK: Gate = Gate::external(CONCURRENT_OPERATION);
 const APPROVAL: Gate = Gate::policy(approval::NAME, approval::approved);
 const WINDOW: Gate = Gate::policy("MaintenanceWindow", window::open);
 const SOAK: Gate = Gate::policy("Soak", pace::soaked);
+/// The last one: nothing is pulled before everything else would let a member go.
+const PULL: Gate = Gate::policy(prepull::NAME, prepull::pulled);
 
 /// The ones among them that people asked for.
-const POLICIES: &[Gate] = &[LOCK, APPROVAL, WINDOW, SOAK, Gate::external("*")];
+const POLICIES: &[Gate] = &[LOCK, APPROVAL, WINDOW, SOAK, Gate::external("*"), PULL];
 
 /// What must be true before anything is written for a new target that holds everybody.
-const BEFORE_UPGRADE: &[Gate] = &[LOCK, APPROVAL];
+const BEFORE_UPGRADE: &[Gate] = &[LOCK, APPROVAL, PULL];
 
 /// The first objection to taking `ask.victim` down.
 pub fn first_objection(gates: &[Gate], ask: &Ask<'_>) -> Verdict {

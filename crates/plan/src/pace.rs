@@ -50,6 +50,7 @@ pub(crate) fn begun(decision: &Decision, record: &mut Record, now: Timestamp) {
         Step::TakeBack { .. } | Step::WriteTemplate { .. } => record.replacing = None,
         // A hand-over is no part of it: a gate may hold for days between the two.
         Step::TakeSnapshot { .. }
+        | Step::PullImage { .. }
         | Step::HandOver { .. }
         | Step::SwitchStrategy { .. }
         | Step::HoldEvictions

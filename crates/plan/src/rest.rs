@@ -16,7 +16,7 @@ use crate::{
     decision::{Decision, Hold, Step},
     follow, gate,
     order::Order,
-    permit,
+    permit, prepull,
     reason::Reason,
     record::Record,
     retarget::passable,
@@ -72,7 +72,7 @@ pub(crate) fn at_rest(
     }
     let order = Order::asked(want, view);
     if let Err(hold) = gate::may_begin(want, view, order, now) {
-        return wait_or_halt(hold);
+        return prepull::next(want, view, None, &hold, now).unwrap_or_else(|| wait_or_halt(hold));
     }
     let held = match (order, view.workload.strategy) {
         (Order::ReverseOrdinal, Strategy::OnDelete) => return switch_over(want, view, &from.version),

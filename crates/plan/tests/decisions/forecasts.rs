@@ -33,6 +33,7 @@ fn word(step: &Step) -> String {
             format!("{} {pod}", step.name())
         }
         Step::TakeSnapshot { .. }
+        | Step::PullImage { .. }
         | Step::WriteTemplate { .. }
         | Step::SwitchStrategy { .. }
         | Step::HoldEvictions
@@ -376,6 +377,7 @@ fn nameless(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
         Step::Replace { pod, image, .. } => Step::Replace { pod, uid: String::new(), image },
         Step::DeletePod { pod, image, .. } => Step::DeletePod { pod, uid: String::new(), image },
         other @ (Step::TakeSnapshot { .. }
+        | Step::PullImage { .. }
         | Step::WriteTemplate { .. }
         | Step::SwitchStrategy { .. }
         | Step::HoldEvictions

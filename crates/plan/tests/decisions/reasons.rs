@@ -13,7 +13,7 @@ const NAMES: &str = "Paused InvalidSpec WorkloadNotFound ContainerNotFound NoRep
     UnsupportedStrategy StrategyChanged TemplateChanged TemplatePutBack HalfUpgraded DowngradeNotAllowed UnsupportedPath NoSpareMember AwaitingSnapshot SnapshotFailed ControllerBehind \
     MembersDoNotMatch MembersUnknown LeaderUnknown MemberUnhealthy QuorumAtRisk PodNotReady Unschedulable \
     ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch BudgetTooLoose \
-    LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining Locked AwaitingHandOver NoHandOverTarget AwaitingReplacement \
+    LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining AwaitingImage ImageNotPullable Locked AwaitingHandOver NoHandOverTarget AwaitingReplacement \
     AwaitingConclusion DeadlineExceeded MemberSealed Aborted RolledBack StaleView TakingOver";
 
 #[test]
@@ -60,6 +60,10 @@ fn a_hold_reads_as_what_is_waited_for_and_what_to_do() {
 #[case::snapshot(
     Step::TakeSnapshot { attempt: Attempt { number: 2, target: target("8.5.1"), since: noon(), spent: false } },
     "SnapshotBegun", &["8.5.1", "2"]
+)]
+#[case::pull(
+    Step::PullImage { image: "pd:v1".into(), nodes: vec!["a".into(), "b".into()] },
+    "ImagePullBegun", &["pd:v1", "a, b"]
 )]
 #[case::hold(Step::HoldEvictions, "EvictionsHeld", &["evictions"])]
 #[case::hand_over(Step::HandOver { from: name(0), to: name(2) }, "HandOver", &["pd-0", "pd-2"])]

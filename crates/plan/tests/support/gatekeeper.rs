@@ -64,6 +64,7 @@ impl Gatekeeper {
                 return;
             }
             Step::TakeSnapshot { .. }
+            | Step::PullImage { .. }
             | Step::SwitchStrategy { .. }
             | Step::HoldEvictions
             | Step::DeletePod { .. }
