@@ -473,6 +473,11 @@ pub struct UpgradeLimits {
     #[serde(default = "no_time")]
     #[schemars(regex(pattern = DURATION))]
     pub soak: String,
+    /// Pull the new image on every node that holds a member before anything is written and before any of them stops, and go on only when it
+    /// is there. Jobs do it, one on each node, with the StatefulSet's own pull secrets and ServiceAccount; they need the role
+    /// `windlass-jobs` in this namespace. The gate ImagePulled shows where it stands.
+    #[serde(default)]
+    pub pre_pull: bool,
     /// Show the last line of a container's log in messages while a replaced member does not come up. Whoever may read this resource reads
     /// it then, and logs hold what nobody meant to show: without it, messages only say how to read the log. Needs the role `windlass-logs`
     /// in this namespace; a log that can't be read holds nothing up.
@@ -495,6 +500,7 @@ impl Default for UpgradeLimits {
             executor_image: None,
             max_lag_entries: default_lag(),
             soak: no_time(),
+            pre_pull: false,
             show_logs: false,
         }
     }
@@ -516,6 +522,10 @@ pub struct Deadlines {
     /// From healthy until the member has caught up.
     #[schemars(regex(pattern = DURATION))]
     pub sync: String,
+    /// From asking a node to pull the new image until it is there, with `prePull`. Later it is still tried for an hour, and a person is
+    /// called.
+    #[schemars(regex(pattern = DURATION))]
+    pub pull: String,
 }
 
 /// What a duration looks like.
@@ -523,7 +533,7 @@ const DURATION: &str = r"^([0-9]+(h|m|s|ms))+$";
 
 impl Default for Deadlines {
     fn default() -> Self {
-        Self { step_down: "30s".into(), ready: "5m".into(), health: "2m".into(), sync: "2m".into() }
+        Self { step_down: "30s".into(), ready: "5m".into(), health: "2m".into(), sync: "2m".into(), pull: "10m".into() }
     }
 }
 
@@ -622,8 +632,9 @@ pub struct Override {
 }
 
 /// The gates that can be set aside: a maintenance window is open for long enough; a person approved what comes next; replaced members have
-/// been well for long enough; no node under a member is cordoned; nobody else is at work on the members; and what people named themselves.
-pub(crate) const OVERRIDABLE: &str = r"^(MaintenanceWindow|Approval|Soak|NodeDrain|ConcurrentOperation|(Check|Analysis|Hook)/[a-z0-9]([-a-z0-9]*[a-z0-9])?)$";
+/// been well for long enough; no node under a member is cordoned; the new
+/// image is on the nodes; nobody else is at work on the members; and what people named themselves.
+pub(crate) const OVERRIDABLE: &str = r"^(MaintenanceWindow|Approval|Soak|NodeDrain|ImagePulled|ConcurrentOperation|(Check|Analysis|Hook)/[a-z0-9]([-a-z0-9]*[a-z0-9])?)$";
 
 /// What a gate may be called.
 const GATE_NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";

@@ -45,6 +45,7 @@ pub fn want(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Want, Hold> 
         accept_downtime: spec.policy.accept_downtime,
         deadlines: deadlines(&spec.upgrade.deadlines)?,
         snapshot: snapshot_deadline(spec)?,
+        pre_pull: pull_deadline(spec)?,
         max_lag: u64::try_from(spec.upgrade.max_lag_entries)
             .map_err(|error| invalid("spec.upgrade.maxLagEntries", &error))?,
         soak: duration("spec.upgrade.soak", &spec.upgrade.soak)?,
@@ -136,7 +137,7 @@ fn image_for(version: &str, todays_image: &str) -> Result<Reference, Hold> {
 }
 
 fn deadlines(written: &Deadlines) -> Result<want::Deadlines, Hold> {
-    let Deadlines { step_down, ready, health, sync } = written;
+    let Deadlines { step_down, ready, health, sync, pull: _ } = written;
     Ok(want::Deadlines {
         step_down: duration("spec.upgrade.deadlines.stepDown", step_down)?,
         ready: duration("spec.upgrade.deadlines.ready", ready)?,
@@ -165,6 +166,12 @@ pub fn snapshot_deadline(spec: &QuorumClusterSpec) -> Result<Option<Duration>, H
         return Err(invalid("spec.backup.deadline", &"it must be a second at least"));
     }
     Ok(Some(deadline))
+}
+
+/// How long a node may take to pull the new image before anybody stops; none where nobody wants it pulled ahead.
+pub fn pull_deadline(spec: &QuorumClusterSpec) -> Result<Option<Duration>, Hold> {
+    let deadline = duration("spec.upgrade.deadlines.pull", &spec.upgrade.deadlines.pull)?;
+    Ok(spec.upgrade.pre_pull.then_some(deadline))
 }
 
 /// A duration as people write it, like `90s`; `field` is where.
@@ -612,6 +619,15 @@ mod tests {
         let wanted = want(&spec("version: 8.5.1"), "pd:v8.1.0").unwrap();
         assert_eq!(wanted.deadlines, Deadlines::default());
         assert_eq!(wanted.max_lag, 100);
+    }
+
+    #[rstest]
+    #[case::by_default("upgrade: { prePull: true }", Some(600))]
+    #[case::in_time("upgrade: { prePull: true, deadlines: { pull: 1h } }", Some(3600))]
+    #[case::not_wanted("upgrade: { deadlines: { pull: 1h } }", None)]
+    fn an_image_is_pulled_ahead_where_that_is_asked_for(#[case] yaml: &str, #[case] expected: Option<u64>) {
+        let wanted = want(&spec(&format!("version: 8.5.1\n{yaml}")), "pd:v8.1.0").unwrap();
+        assert_eq!(wanted.pre_pull.map(|deadline| deadline.as_secs()), expected);
     }
 
     #[test]

@@ -27,6 +27,7 @@ use crate::{
     executor,
     lease::{Lease, Term},
     observe::Observed,
+    prepull,
     system::{self, Line},
     validate::budget_name,
 };
@@ -71,6 +72,7 @@ pub async fn execute(
         // Boxed here and below: a Job is a large thing to hold.
         Step::TakeSnapshot { attempt } => Box::pin(executor::take_snapshot(actor, resource, observed, attempt)).await,
         Step::StartJob { gate } => Box::pin(asked::job::start(actor, resource, observed, gate)).await,
+        Step::PullImage { image, nodes } => Box::pin(prepull::pull(actor, resource, set, image, nodes)).await,
         Step::WriteTemplate { image, strategy } => {
             let mut patch = vec![json!({
                 "op": "replace", "path": format!("/spec/template/spec/containers/{container}/image"), "value": image,

@@ -74,17 +74,32 @@ pub async fn read(context: &Context, resource: &QuorumCluster) -> Fact<Option<Bo
 }
 
 async fn task(context: &Context, namespace: &str, name: &str) -> Result<Option<Task>, Error> {
-    let jobs: Api<Job> = Api::namespaced(context.client.clone(), namespace);
-    let found = observe::get(context, &format!("jobs/{namespace}/{name}"), &jobs, name).await?;
-    let Some(job) = found else { return Ok(None) };
-    let mut pods = Vec::new();
-    if has(&job, "Complete") || has(&job, "Failed") {
-        let api: Api<Pod> = Api::namespaced(context.client.clone(), namespace);
-        let labels = format!("batch.kubernetes.io/job-name={name}");
-        pods = observe::list(context, &format!("pods of {name}"), &api, &labels).await?;
-        pods.retain(|pod| is_owned(pod, job.uid().as_deref()));
-    }
+    let Some(job) = job_of(context, namespace, name).await? else { return Ok(None) };
+    let ended = has(&job, "Complete") || has(&job, "Failed");
+    let pods = if ended { pods_of(context, namespace, &job).await? } else { Vec::new() };
     Ok(Some(Task { job, pods }))
+}
+
+/// The Job of this name; none if there is none.
+pub(crate) async fn job_of(context: &Context, namespace: &str, name: &str) -> Result<Option<Job>, Error> {
+    let jobs: Api<Job> = Api::namespaced(context.client.clone(), namespace);
+    observe::get(context, &format!("jobs/{namespace}/{name}"), &jobs, name).await
+}
+
+/// Its pods.
+pub(crate) async fn pods_of(context: &Context, namespace: &str, job: &Job) -> Result<Vec<Pod>, Error> {
+    let name = job.name_any();
+    let api: Api<Pod> = Api::namespaced(context.client.clone(), namespace);
+    let labels = format!("batch.kubernetes.io/job-name={name}");
+    let mut pods = observe::list(context, &format!("pods of {name}"), &api, &labels).await?;
+    pods.retain(|pod| is_owned(pod, job.uid().as_deref()));
+    Ok(pods)
+}
+
+/// What kind of Job it is, for those who look for them.
+pub(crate) fn labels(task: &str) -> BTreeMap<String, String> {
+    let label = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    [label("app.kubernetes.io/managed-by", "windlass"), label("windlass.dev/task", task)].into()
 }
 
 /// The Job's condition of this type, if it is true.
@@ -199,11 +214,7 @@ fn job(
     pod.option("file", &file(resource, attempt));
     pod.credentials(resource, audience);
     pod.destination(backup);
-    let labels: BTreeMap<String, String> = [
-        ("app.kubernetes.io/managed-by".to_owned(), "windlass".to_owned()),
-        ("windlass.dev/task".to_owned(), "snapshot".to_owned()),
-    ]
-    .into();
+    let labels = labels("snapshot");
     let seconds = i64::try_from(deadline.as_secs()).unwrap_or(i64::MAX);
     Ok(Job {
         metadata: ObjectMeta {
@@ -372,17 +383,7 @@ impl Mounted {
             // It asks Kubernetes for nothing.
             automount_service_account_token: Some(false),
             enable_service_links: Some(false),
-            security_context: Some(PodSecurityContext {
-                run_as_non_root: Some(true),
-                run_as_user: Some(USER),
-                run_as_group: Some(USER),
-                fs_group: Some(USER),
-                seccomp_profile: Some(SeccompProfile {
-                    type_: "RuntimeDefault".to_owned(),
-                    ..SeccompProfile::default()
-                }),
-                ..PodSecurityContext::default()
-            }),
+            security_context: Some(PodSecurityContext { fs_group: Some(USER), ..nobody() }),
             containers: vec![Container {
                 name: "executor".to_owned(),
                 image: Some(image),
@@ -390,16 +391,32 @@ impl Mounted {
                 volume_mounts: Some(mounts),
                 // One that dies before it can say why has said something.
                 termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
-                security_context: Some(SecurityContext {
-                    allow_privilege_escalation: Some(false),
-                    read_only_root_filesystem: Some(true),
-                    capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), add: None }),
-                    ..SecurityContext::default()
-                }),
+                security_context: Some(nothing_allowed()),
                 ..Container::default()
             }],
             volumes: Some(volumes),
             ..PodSpec::default()
         }
+    }
+}
+
+/// A user without rights: what the `restricted` Pod Security Standard asks of a pod.
+pub(crate) fn nobody() -> PodSecurityContext {
+    PodSecurityContext {
+        run_as_non_root: Some(true),
+        run_as_user: Some(USER),
+        run_as_group: Some(USER),
+        seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".to_owned(), ..SeccompProfile::default() }),
+        ..PodSecurityContext::default()
+    }
+}
+
+/// What it asks of a container.
+pub(crate) fn nothing_allowed() -> SecurityContext {
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        read_only_root_filesystem: Some(true),
+        capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), add: None }),
+        ..SecurityContext::default()
     }
 }

@@ -28,6 +28,7 @@ pub mod metrics;
 pub mod observe;
 pub mod own_writes;
 pub mod pass;
+pub mod prepull;
 pub mod queue;
 pub mod report;
 pub mod serve;

@@ -21,6 +21,7 @@ use windlass_api::QuorumCluster;
 use windlass_plan::{
     Fact,
     bug::{self, Bug},
+    prepull::Pulls,
     trouble::Log,
 };
 use windlass_systems::{
@@ -36,7 +37,7 @@ use crate::{
     dial::TlsMaterial,
     error::{Class, Error},
     executor::{self, Task},
-    logs,
+    logs, prepull,
     queue::Key,
     system::{self, Heard, Line, Place, Seen},
 };
@@ -71,6 +72,8 @@ pub struct Observed {
     pub executor_image: Option<String>,
     /// What the gates said that are asked elsewhere.
     pub answers: Answers,
+    /// What became of the new image on the nodes.
+    pub pulls: Fact<Pulls>,
     /// Where logs tell more, by pod, of those whose members are not up.
     pub logs: BTreeMap<String, Log>,
 }
@@ -119,6 +122,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
             task: Fact::Known(None),
             executor_image: None,
             answers: Answers::new(),
+            pulls: Fact::Unknown("there is no StatefulSet".to_owned()),
             logs: BTreeMap::new(),
         });
     };
@@ -146,6 +150,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     let task = Box::pin(executor::read(context, resource)).await;
     let executor_image = executor::image(context, resource);
     let answers = Box::pin(asked::ask(context, resource, &set, ahead)).await;
+    let pulls = Box::pin(prepull::read(context, resource, &set, &pods)).await;
     let logs = Box::pin(logs::look(context, resource, &set, &pods, &seen.quorum)).await;
     Ok(Observed {
         since,
@@ -162,6 +167,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
         task,
         executor_image,
         answers,
+        pulls,
         logs,
     })
 }

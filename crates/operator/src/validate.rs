@@ -110,6 +110,7 @@ fn view(
         record,
         attempt,
         snapshot,
+        pulls: observed.pulls.clone(),
         resumed,
         requests,
         given_up,

@@ -102,6 +102,8 @@ pub enum Bug {
     HooksNotAwaited,
     /// A Job of the right name is believed, whoever made it.
     ForeignJobBelieved,
+    /// A node that could not pull the new image counts as one that did.
+    FailedPullCounts,
 }
 
 #[cfg(feature = "seeded-bugs")]

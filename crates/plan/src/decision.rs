@@ -52,6 +52,13 @@ pub enum Step {
         /// Which gate.
         gate: String,
     },
+    /// Have Jobs pull the new image, one on each of these nodes, before anybody stops.
+    PullImage {
+        /// Which.
+        image: String,
+        /// Where it is not on its way yet. A Job's name comes from what it does, so that asking twice makes one.
+        nodes: Vec<String>,
+    },
     /// Write the pod template's image, with everything held in the same write (H8).
     WriteTemplate {
         /// The new image.
@@ -123,6 +130,7 @@ impl Step {
         match self {
             Self::TakeSnapshot { .. } => "SnapshotBegun",
             Self::StartJob { .. } => "JobStarted",
+            Self::PullImage { .. } => "ImagePullBegun",
             Self::WriteTemplate { .. } => "TemplateWritten",
             Self::SwitchStrategy { .. } => "StrategySwitched",
             Self::HoldEvictions => "EvictionsHeld",
@@ -146,6 +154,7 @@ impl Step {
             | Self::Replace { pod, .. } => Some(pod),
             Self::TakeSnapshot { .. }
             | Self::StartJob { .. }
+            | Self::PullImage { .. }
             | Self::WriteTemplate { .. }
             | Self::SwitchStrategy { .. }
             | Self::HoldEvictions
@@ -167,6 +176,9 @@ impl fmt::Display for Step {
                 write!(f, "take a snapshot before the upgrade to {} (attempt {})", attempt.target, attempt.number)
             }
             Self::StartJob { gate } => write!(f, "run the Job of {gate}"),
+            Self::PullImage { image, nodes } => {
+                write!(f, "pull image {image} on {} before anybody stops", nodes.join(", "))
+            }
             Self::WriteTemplate { image, .. } => write!(f, "write image {image} into the template, everything held"),
             Self::SwitchStrategy { partition } => {
                 write!(f, "set the update strategy to RollingUpdate (partition {partition}), the template unchanged")

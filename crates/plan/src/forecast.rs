@@ -335,6 +335,7 @@ fn notes(want: &Want, view: &View, way: Option<&Way>, steps: &[Foreseen], end: &
         Step::SwitchStrategy { partition } => Some(Strategy::RollingUpdate { partition: *partition }),
         Step::TakeSnapshot { .. }
         | Step::StartJob { .. }
+        | Step::PullImage { .. }
         | Step::HoldEvictions
         | Step::HandOver { .. }
         | Step::Permit { .. }

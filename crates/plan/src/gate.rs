@@ -15,7 +15,7 @@ use crate::{
     handover, mend,
     order::{self, Order},
     outcome::{self, CONCURRENT_OPERATION, ExternalGate, GateState, Outcome, When},
-    pace,
+    pace, prepull,
     quorum::{Complaint, MemberName, can_spare_one},
     reason::Reason,
     record::Record,
@@ -107,6 +107,7 @@ pub const BEFORE_RESTART: &[Gate] = &[
     WINDOW,
     SOAK,
     OTHERS,
+    PULL,
 ];
 
 const LOCK: Gate = Gate::external(CONCURRENT_OPERATION);
@@ -114,14 +115,16 @@ const APPROVAL: Gate = Gate::policy(approval::NAME, approval::approved);
 const WINDOW: Gate = Gate::policy("MaintenanceWindow", window::open);
 const SOAK: Gate = Gate::policy("Soak", pace::soaked);
 const OTHERS: Gate = Gate::others(When::BeforeMember);
-/// Last: what has to run first does so when nothing else is in the way.
+/// Nearly last: what has to run first does so when nothing else is in the way.
 const FIRST: Gate = Gate::others(When::BeforeUpgrade);
+/// The very last one: nothing is pulled before everything else would let a member go.
+const PULL: Gate = Gate::policy(prepull::NAME, prepull::pulled);
 
 /// The ones among them that people asked for.
-const POLICIES: &[Gate] = &[LOCK, APPROVAL, WINDOW, SOAK, OTHERS, FIRST];
+const POLICIES: &[Gate] = &[LOCK, APPROVAL, WINDOW, SOAK, OTHERS, FIRST, PULL];
 
 /// What must be true before anything is written for a new target that holds everybody.
-const BEFORE_UPGRADE: &[Gate] = &[LOCK, APPROVAL, FIRST];
+const BEFORE_UPGRADE: &[Gate] = &[LOCK, APPROVAL, FIRST, PULL];
 
 /// What must be true before an upgrade is called done.
 const AFTER_UPGRADE: &[Gate] = &[Gate::others(When::AfterUpgrade)];
@@ -169,7 +172,9 @@ fn first_thing(gates: &[Gate], ask: &Ask<'_>) -> Option<Decision> {
     if let Some(gate) = ask.view.external.iter().find(lacking) {
         return Some(Decision::Act(Step::StartJob { gate: gate.name.clone() }));
     }
-    objection.hold.map(wait_or_halt)
+    objection
+        .hold
+        .map(|hold| prepull::next(ask.want, ask.view, ask.record, &hold, ask.now).unwrap_or_else(|| wait_or_halt(hold)))
 }
 
 fn policies_to_begin(want: &Want, order: Order) -> &'static [Gate] {

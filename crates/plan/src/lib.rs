@@ -17,6 +17,7 @@
 //!                  │   ├─ outcome   what a gate says, and who set it aside
 //!                  │   ├─ window    when members may be taken down
 //!                  │   ├─ approval  what a person approved
+//!                  │   ├─ prepull   the new image on the nodes before anybody stops
 //!                  │   └─ pace      how long members take, and how long they have been well
 //!                  ├─ permit    a lowered partition that Kubernetes has not used yet
 //!                  ├─ retarget  somebody changes their mind half way
@@ -45,6 +46,7 @@ pub mod pace;
 pub mod path;
 pub mod permit;
 pub mod poison;
+pub mod prepull;
 pub mod quorum;
 pub mod reason;
 pub mod record;

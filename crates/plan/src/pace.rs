@@ -51,6 +51,7 @@ pub(crate) fn begun(decision: &Decision, record: &mut Record, now: Timestamp) {
         // A hand-over is no part of it: a gate may hold for days between the two.
         Step::TakeSnapshot { .. }
         | Step::StartJob { .. }
+        | Step::PullImage { .. }
         | Step::HandOver { .. }
         | Step::SwitchStrategy { .. }
         | Step::HoldEvictions

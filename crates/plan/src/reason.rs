@@ -83,6 +83,10 @@ pub enum Reason {
     Soaking,
     /// A node under a member takes no pods: it is being emptied, or is about to be.
     NodeDraining,
+    /// The new image is not on every node under a member yet.
+    AwaitingImage,
+    /// A node under a member can't pull the new image; nobody was taken down for it.
+    ImageNotPullable,
     /// Somebody else is at work on the same members and said so.
     Locked,
     /// What a check demands of objects is not so, or can't be told.
@@ -195,6 +199,12 @@ impl Reason {
             Self::NodeDraining => {
                 "uncordon the node, or wait until its pods have moved; it goes on by itself, or override NodeDrain in spec.gates.overrides"
             }
+            Self::AwaitingImage => {
+                "wait; if it stays, kubectl describe the Job windlass-pull-… and its pod, or override ImagePulled in spec.gates.overrides"
+            }
+            Self::ImageNotPullable => {
+                "let the node pull the image, ask for another one, set spec.requests.retry to a new value to try again at once, or override ImagePulled in spec.gates.overrides"
+            }
             Self::Locked => {
                 "remove the annotation windlass.dev/locked-by when the other operation is over; it goes on by itself then"
             }
@@ -304,6 +314,7 @@ impl Reason {
             | Self::CrashLooping
             | Self::MemberSealed
             | Self::AwaitingSnapshot
+            | Self::ImageNotPullable
             | Self::MemberNotJoined => Stalls::AtDeadline,
             Self::Paused
             | Self::ControllerBehind
@@ -317,6 +328,7 @@ impl Reason {
             | Self::AwaitingApproval
             | Self::Soaking
             | Self::NodeDraining
+            | Self::AwaitingImage
             | Self::Locked
             | Self::CheckFailed
             | Self::AnalysisFailed

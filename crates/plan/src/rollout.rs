@@ -22,7 +22,7 @@ use crate::{
     handover,
     mend::{self, BEFORE_MEND},
     order::{self, Order},
-    pace, permit, poison,
+    pace, permit, poison, prepull,
     reason::{Reason, Stalls},
     record::Record,
     request::{self, GivenUp, Way},
@@ -245,6 +245,10 @@ pub(crate) fn roll(want: &Want, view: &View, record: &mut Record, partition: u32
         return conclude(want, view, record, partition, now);
     };
     if let Err(hold) = gate::first_objection(gates(want, view, record, victim), &ask(want, view, record, victim, now)) {
+        if let Some(decision) = prepull::next(want, view, Some(&*record), &hold, now) {
+            record.stage = None;
+            return decision;
+        }
         if hold.reason.is_idle() {
             // Everybody is well, perhaps for days: no clock runs meanwhile.
             record.stage = None;

@@ -87,6 +87,8 @@ pub struct Want {
     pub deadlines: Deadlines,
     /// How long a snapshot before an upgrade may take; none where nobody wants one.
     pub snapshot: Option<Duration>,
+    /// How long a node may take to pull the new image before anybody stops; none where nobody wants it pulled ahead.
+    pub pre_pull: Option<Duration>,
     /// How many log entries a replaced member may be behind the leader and count as caught up.
     pub max_lag: u64,
     /// How long a replaced member must have been well before the next one goes, and before it may lead.

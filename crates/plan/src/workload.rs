@@ -9,6 +9,7 @@ use crate::{
     bug::{self, Bug},
     fact::Fact,
     outcome::ExternalGate,
+    prepull::Pulls,
     quorum::{MemberName, Quorum},
     record::Record,
     request::{GivenUp, Requests},
@@ -131,6 +132,8 @@ pub struct View {
     pub attempt: Option<Attempt>,
     /// What became of it.
     pub snapshot: Fact<Progress>,
+    /// What became of the new image on the nodes, where it shall be there before anybody stops.
+    pub pulls: Fact<Pulls>,
     /// A person asked to finish a rollout that was half done when it was adopted (H40), or to try again what failed.
     pub resumed: bool,
     /// What a person asks for once, and has not been answered yet.

@@ -20,13 +20,14 @@ pub fn all() -> Vec<Bug> {
 }
 
 /// What shows only when a pod is lost in the very moment, or a member is down for good, and what is wrong with a gate that people set, for
-/// nothing in the cluster tells a window or an answer from another: the planner's own stories and walks catch these
+/// nothing in the cluster tells a window, an answer or an image that came later from another: the planner's own stories and walks catch these
 /// (`crates/plan/tests/decisions/bugs.rs` and `gate_bugs.rs`).
 const IN_PLAN: &[Bug] = &[
     Bug::AbortTooLate,
     Bug::AnyGateOverridden,
     Bug::ApprovalOfAnother,
     Bug::DeadlineForcesDowngrade,
+    Bug::FailedPullCounts,
     Bug::FollowsAnyTemplate,
     Bug::FollowsRollingUpdate,
     Bug::GivenUpForgotten,

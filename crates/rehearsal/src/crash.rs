@@ -49,6 +49,8 @@ enum Plot {
     Hooks,
     /// One with a snapshot, and a Job of somebody else's has the name of ours.
     ForeignJob,
+    /// An upgrade whose image is pulled on the nodes first.
+    PrePull,
 }
 
 /// All that is struck at. The first leader is on the lowest, the highest and the middle ordinal; a mend by a revert and one by a
@@ -69,6 +71,7 @@ pub const STORIES: &[Story] = &[
     Story { setting: OPENBAO, plot: Plot::Snapshot, seed: 1 },
     Story { setting: ETCD, plot: Plot::ForeignJob, seed: 2 },
     Story { setting: PD, plot: Plot::Hooks, seed: 2 },
+    Story { setting: PD, plot: Plot::PrePull, seed: 2 },
 ];
 
 /// Those under OnDelete among them.
@@ -105,6 +108,7 @@ impl Story {
             Plot::Snapshot => self.setting.snapshot(self.seed),
             Plot::Hooks => self.setting.hooks(self.seed),
             Plot::ForeignJob => self.setting.foreign_job(self.seed),
+            Plot::PrePull => self.setting.pre_pull(self.seed),
         }
     }
 }

@@ -235,6 +235,17 @@ impl Setting {
         Action::Patch { target: self.workload(), patch }
     }
 
+    /// The reference upgrade with its image pulled on the nodes before.
+    pub fn pre_pull(&self, seed: u64) -> Scenario {
+        let mut scenario = self.reference(seed);
+        for object in &mut scenario.objects {
+            if object["kind"] == "QuorumCluster" {
+                object["spec"]["upgrade"] = json!({"prePull": true});
+            }
+        }
+        scenario
+    }
+
     /// The reference upgrade with a snapshot before it.
     pub fn snapshot(&self, seed: u64) -> Scenario {
         let mut scenario = self.reference(seed);

@@ -227,8 +227,8 @@ async fn what_is_not_said_is_filled_in() {
         // The order is left to what the set itself is.
         "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {}},
         "upgrade": {
-            "deadlines": {"stepDown": "30s", "ready": "5m", "health": "2m", "sync": "2m"},
-            "maxLagEntries": 100, "soak": "0s", "showLogs": false,
+            "deadlines": {"stepDown": "30s", "ready": "5m", "health": "2m", "sync": "2m", "pull": "10m"},
+            "maxLagEntries": 100, "soak": "0s", "prePull": false, "showLogs": false,
         },
         "gates": {"approval": {"mode": "None"}},
         "policy": {"allowDowngrade": false, "acceptDowntime": false},
@@ -244,8 +244,9 @@ async fn what_is_not_said_is_filled_in() {
 async fn parts_of_blocks_are_filled_in_too() {
     let spec = json!({"upgrade": {"deadlines": {"ready": "1h30m"}}, "policy": {"acceptDowntime": true}});
     let (_, made) = create(&api(), spec).await;
-    let deadlines = json!({"stepDown": "30s", "ready": "1h30m", "health": "2m", "sync": "2m"});
-    let limits = json!({"deadlines": deadlines, "maxLagEntries": 100, "soak": "0s", "showLogs": false});
+    let deadlines = json!({"stepDown": "30s", "ready": "1h30m", "health": "2m", "sync": "2m", "pull": "10m"});
+    let limits =
+        json!({"deadlines": deadlines, "maxLagEntries": 100, "soak": "0s", "prePull": false, "showLogs": false});
     assert_eq!(made["spec"]["upgrade"], limits);
     assert_eq!(made["spec"]["policy"], json!({"allowDowngrade": false, "acceptDowntime": true}));
 }

@@ -201,6 +201,17 @@ fn a_cordoned_node_is_told_before_it_begins() {
     assert_eq!(report.blocked_by.map(|held| held.reason), Some("NodeDraining"));
 }
 
+#[test]
+fn an_image_that_is_pulled_ahead_is_the_first_step() {
+    let (objects, wish) = three(PD);
+    let wish = with(wish, &json!({"upgrade": {"prePull": true}}));
+    let report = stage(PD, objects, 0, async |cluster| look(cluster, &wish).await);
+    let first = &report.steps[0];
+    assert_eq!((first.name, first.disturbs), ("ImagePullBegun", false));
+    assert!(first.text.contains("on node-0, node-1, node-2 before anybody stops"), "{}", first.text);
+    assert_eq!(report.verdict, Verdict::CanBegin);
+}
+
 fn patch_node(cluster: &Cluster, name: &str, patch: &Value) {
     let request = http::Request::patch(format!("/api/v1/nodes/{name}"))
         .header("content-type", "application/merge-patch+json")

@@ -15,6 +15,7 @@ use crate::{
     fact::Fact,
     handover,
     outcome::{ExternalGate, NODE_DRAIN, Outcome},
+    prepull::{Pull, Pulls},
     quorum::{Member, MemberName},
     reason::Reason,
     request::Requests,
@@ -59,6 +60,7 @@ impl World {
 
     /// The next answer, recorded as the operator would.
     pub(super) fn plan(&mut self) -> Plan {
+        self.look_at_nodes();
         let plan = rollout::plan(&self.want, &self.view, self.now);
         self.view.record.clone_from(&plan.record);
         self.view.approvals.clone_from(&plan.approvals);
@@ -71,6 +73,18 @@ impl World {
             self.view.external.append(&mut self.later);
         }
         plan
+    }
+
+    /// Of an image that comes after the one that the nodes were asked about, nobody has pulled anything yet.
+    fn look_at_nodes(&mut self) {
+        let target = self.view.record.as_ref().map_or(&self.want.target, |record| &record.target);
+        let Fact::Known(Pulls { image, nodes }) = &mut self.view.pulls else { return };
+        if *image != target.image {
+            image.clone_from(&target.image);
+            for pull in nodes.values_mut() {
+                *pull = Pull::Missing;
+            }
+        }
     }
 
     pub(super) fn carry_out(&mut self, step: &Step) {
@@ -98,6 +112,11 @@ impl World {
                 started.for_each(|external| {
                     (external.outcome, external.lacks_job) = (Outcome::Pass, false);
                 });
+            }
+            Step::PullImage { nodes, .. } => {
+                for node in nodes {
+                    self.pull_on(node);
+                }
             }
             Step::HoldEvictions => self.view.evictions = Evictions::HeldByUs,
             Step::ReleaseEvictions => self.view.evictions = Evictions::Open,
@@ -137,6 +156,7 @@ impl World {
         self.pass();
         let under_way = self.view.record.is_some();
         self.observe()
+            || self.pull()
             || (under_way && (self.make_room() || self.make_pod() || self.ready() || self.join() || self.catch_up()))
             || self.lead()
             || self.replace_permitted()
@@ -157,6 +177,21 @@ impl World {
         self.view.workload.update_revision = self.revisions.entry(image.clone()).or_insert_with(made).clone();
         self.view.workload.observed = true;
         true
+    }
+
+    /// An image that is on its way, and that nobody complains of, is there.
+    fn pull(&mut self) -> bool {
+        let Fact::Known(pulls) = &self.view.pulls else { return false };
+        let coming = pulls.nodes.iter().find(|(_, pull)| matches!(pull, Pull::Running { trouble: None, .. }));
+        let Some(node) = coming.map(|(node, _)| node.clone()) else { return false };
+        self.pull_on(&node);
+        true
+    }
+
+    fn pull_on(&mut self, node: &str) {
+        if let Fact::Known(pulls) = &mut self.view.pulls {
+            pulls.nodes.insert(node.to_owned(), Pull::Done);
+        }
     }
 
     fn make_room(&mut self) -> bool {

@@ -145,7 +145,17 @@ fn a_snapshot_is_waited_for() {
     assert!(world.templates().is_empty());
 }
 
+fn a_member_whose_node_lacks_the_image_stays() {
+    for mut world in [World::new(3, 0), World::on_delete(3, 0)] {
+        world.want.pre_pull = Some(std::time::Duration::from_mins(10));
+        world.unpullable = [1].into();
+        let _ = world.run();
+        assert!(world.deleted.is_empty() && world.replaced().is_empty(), "{:?}", world.steps);
+    }
+}
+
 #[rstest]
+#[case(Bug::FailedPullCounts, a_member_whose_node_lacks_the_image_stays)]
 #[case(Bug::SnapshotNotAwaited, a_snapshot_is_waited_for)]
 #[case(Bug::GivenUpForgotten, an_upgrade_that_was_given_up_is_not_begun_again)]
 #[case(Bug::DeadlineForcesDowngrade, a_deadline_is_no_reason_for_a_downgrade)]

@@ -34,6 +34,7 @@ fn word(step: &Step) -> String {
         }
         Step::TakeSnapshot { .. }
         | Step::StartJob { .. }
+        | Step::PullImage { .. }
         | Step::WriteTemplate { .. }
         | Step::SwitchStrategy { .. }
         | Step::HoldEvictions
@@ -378,6 +379,7 @@ fn nameless(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
         Step::DeletePod { pod, image, .. } => Step::DeletePod { pod, uid: String::new(), image },
         other @ (Step::TakeSnapshot { .. }
         | Step::StartJob { .. }
+        | Step::PullImage { .. }
         | Step::WriteTemplate { .. }
         | Step::SwitchStrategy { .. }
         | Step::HoldEvictions

@@ -12,12 +12,13 @@ use windlass_plan::{
         CONCURRENT_OPERATION, ExternalGate, GateState, NODE_DRAIN, Outcome, State, check_overrides, evaluate,
         overridable, overridable_names,
     },
+    prepull::{self, Pull, Pulls},
     quorum::Complaint,
 };
 
 use crate::support::{
-    NEW, OLD, POSITION, at, half_way, member_mut, name, noon, pod, pod_mut, question, record_mut, remove_pod, rest,
-    unknown, version, want, window,
+    NEW, OLD, POSITION, at, half_way, image, member_mut, name, noon, pod, pod_mut, question, record_mut, remove_pod,
+    rest, unknown, version, want, window,
 };
 
 /// What a row shows its gate.
@@ -61,6 +62,13 @@ impl Scene {
         self.want.soak = Duration::from_mins(1);
         let since = ago.map(|ago| (name(4), noon() - Duration::from_secs(ago)));
         record_mut(&mut self.view).settled_since = since.into_iter().collect();
+    }
+
+    /// The image shall be there before anybody stops, and on one of two nodes this became of it.
+    fn pulls(&mut self, pull: Pull) {
+        self.want.pre_pull = Some(Duration::from_mins(10));
+        let nodes = [("node-a".to_owned(), Pull::Done), ("node-b".to_owned(), pull)].into();
+        self.view.pulls = Fact::Known(Pulls { image: image(NEW), nodes });
     }
 
     fn leader(&mut self, index: u32) {
@@ -277,7 +285,38 @@ const ROWS: &[Row] = &[
     Row("Hook/ask", Unknown, Some(Reason::AwaitingHook), |scene| {
         scene.external("Hook/ask", Outcome::Unknown(Hold::new(Reason::AwaitingHook, "it says nothing")));
     }),
+    // Nobody asked for it.
+    Row(prepull::NAME, Right, None, |_| {}),
+    Row(prepull::NAME, Right, None, |scene| scene.pulls(Pull::Done)),
+    // A way back leads to where the image was.
+    Row(prepull::NAME, Right, None, |scene| {
+        scene.pulls(Pull::Missing);
+        record_mut(&mut scene.view).reverting = true;
+    }),
+    // It was asked about before the permit.
+    Row(prepull::NAME, Right, None, |scene| {
+        scene.pulls(Pull::Missing);
+        scene.view.workload.strategy = windlass_plan::workload::Strategy::RollingUpdate { partition: 3 };
+    }),
+    Row(prepull::NAME, Wrong, Some(Reason::AwaitingImage), |scene| scene.pulls(Pull::Missing)),
+    Row(prepull::NAME, Wrong, Some(Reason::AwaitingImage), |scene| scene.pulls(running(599, None))),
+    Row(prepull::NAME, Wrong, Some(Reason::ImageNotPullable), |scene| scene.pulls(running(600, None))),
+    Row(prepull::NAME, Wrong, Some(Reason::ImageNotPullable), |scene| scene.pulls(running(1, Some("not found")))),
+    Row(prepull::NAME, Wrong, Some(Reason::ImageNotPullable), |scene| scene.pulls(Pull::Failed("not found".into()))),
+    Row(prepull::NAME, Unknown, Some(Reason::AwaitingImage), |scene| {
+        scene.pulls(Pull::Done);
+        scene.view.pulls = unknown();
+    }),
+    // What is known of another image says nothing of this one.
+    Row(prepull::NAME, Unknown, Some(Reason::AwaitingImage), |scene| {
+        scene.pulls(Pull::Done);
+        record_mut(&mut scene.view).target.image = "pd:another".into();
+    }),
 ];
+
+fn running(ago: u64, trouble: Option<&str>) -> Pull {
+    Pull::Running { since: noon() - Duration::from_secs(ago), trouble: trouble.map(str::to_owned) }
+}
 
 #[test]
 fn every_gate_says_what_its_rows_say() {
@@ -449,7 +488,7 @@ fn every_gate_is_told_once() {
     scene.view.external = vec![gate(CONCURRENT_OPERATION), gate(NODE_DRAIN), gate("Analysis")];
     let names: Vec<String> =
         scene.ask(|ask| evaluate(BEFORE_RESTART, ask).map(|gate| gate.name.into_owned()).collect());
-    let mut expected: Vec<&str> = BEFORE_RESTART.iter().map(|gate| gate.name).filter(|name| *name != "*").collect();
-    expected.extend([NODE_DRAIN, "Analysis"]);
+    let known = |name: &'static str| if name == "*" { vec![NODE_DRAIN, "Analysis"] } else { vec![name] };
+    let expected: Vec<&str> = BEFORE_RESTART.iter().flat_map(|gate| known(gate.name)).collect();
     assert_eq!(names, expected);
 }

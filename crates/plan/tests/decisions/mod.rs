@@ -20,6 +20,7 @@ mod paths;
 mod pauses;
 mod permits;
 mod poison;
+mod prepulls;
 mod properties;
 mod reasons;
 mod requests;

@@ -6,6 +6,7 @@ use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use windlass_plan::{
     Decision, Fact, MemberName, Order, Step, View, Want,
     poison::Proof,
+    prepull::Pull,
     quorum::{can_spare_one, majority},
     request::{Requests, Way},
     rollout,
@@ -33,6 +34,7 @@ fn disturbed(decision: &Decision) -> Option<&MemberName> {
         Decision::Act(
             Step::TakeSnapshot { .. }
             | Step::StartJob { .. }
+            | Step::PullImage { .. }
             | Step::WriteTemplate { .. }
             | Step::SwitchStrategy { .. }
             | Step::HoldEvictions
@@ -70,6 +72,17 @@ proptest! {
             Decision::Halt { on } => prop_assert!(!on.message.is_empty()),
             Decision::Act(step) => prop_assert!(!step.to_string().is_empty()),
             Decision::Done => prop_assert_eq!(&first.record, &None),
+        }
+    }
+
+    #[test]
+    fn nobody_goes_while_a_node_lacks_the_image((want, view) in anything()) {
+        let plan = plan(&want, &view);
+        let record = plan.record.as_ref();
+        let Some(goes) = disturbed(&plan.decision).filter(|goes| !is_lost(&view, goes)) else { return Ok(()) };
+        if want.pre_pull.is_some() && record.is_some_and(|record| !record.reverting) {
+            let Fact::Known(pulls) = &view.pulls else { panic!("{goes} goes, and nothing is known of the nodes") };
+            prop_assert!(pulls.nodes.values().all(|pull| *pull == Pull::Done), "{:?}", pulls);
         }
     }
 
@@ -257,7 +270,7 @@ proptest! {
             Decision::Act(
                 Step::Permit { partition, .. } | Step::TakeBack { partition, .. } | Step::Park { partition },
             ) => Some(*partition),
-            Decision::Act(Step::TakeSnapshot { .. } | Step::StartJob { .. } | Step::WriteTemplate { .. } | Step::HoldEvictions | Step::HandOver { .. } | Step::DeletePod { .. } | Step::Replace { .. } | Step::SwitchStrategy { .. } | Step::ReleaseEvictions)
+            Decision::Act(Step::TakeSnapshot { .. } | Step::StartJob { .. } | Step::PullImage { .. } | Step::WriteTemplate { .. } | Step::HoldEvictions | Step::HandOver { .. } | Step::DeletePod { .. } | Step::Replace { .. } | Step::SwitchStrategy { .. } | Step::ReleaseEvictions)
             | Decision::Wait { .. }
             | Decision::Halt { .. }
             | Decision::Done => None,

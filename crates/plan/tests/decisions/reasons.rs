@@ -13,7 +13,7 @@ const NAMES: &str = "Paused InvalidSpec WorkloadNotFound ContainerNotFound NoRep
     UnsupportedStrategy StrategyChanged TemplateChanged TemplatePutBack HalfUpgraded DowngradeNotAllowed UnsupportedPath NoSpareMember AwaitingSnapshot SnapshotFailed ControllerBehind \
     MembersDoNotMatch MembersUnknown TokenRefused LeaderUnknown MemberUnhealthy QuorumAtRisk PodNotReady Unschedulable \
     ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch BudgetTooLoose \
-    LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining Locked CheckFailed AnalysisFailed AwaitingHook HookFailed AwaitingHandOver NoHandOverTarget AwaitingReplacement \
+    LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining AwaitingImage ImageNotPullable Locked CheckFailed AnalysisFailed AwaitingHook HookFailed AwaitingHandOver NoHandOverTarget AwaitingReplacement \
     AwaitingConclusion DeadlineExceeded MemberSealed Aborted RolledBack StaleView TakingOver";
 
 #[test]
@@ -62,6 +62,10 @@ fn a_hold_reads_as_what_is_waited_for_and_what_to_do() {
     "SnapshotBegun", &["8.5.1", "2"]
 )]
 #[case::job(Step::StartJob { gate: "Hook/smoke".into() }, "JobStarted", &["Job", "Hook/smoke"])]
+#[case::pull(
+    Step::PullImage { image: "pd:v1".into(), nodes: vec!["a".into(), "b".into()] },
+    "ImagePullBegun", &["pd:v1", "a, b"]
+)]
 #[case::hold(Step::HoldEvictions, "EvictionsHeld", &["evictions"])]
 #[case::hand_over(Step::HandOver { from: name(0), to: name(2) }, "HandOver", &["pd-0", "pd-2"])]
 #[case::permit(Step::Permit { pod: name(2), partition: 2 }, "MemberPermitted", &["pd-2", "2"])]

@@ -6,6 +6,7 @@ use proptest::{collection, option, prelude::*, sample};
 use windlass_plan::{
     Fact, Member, MemberName, Order, Pod, Quorum, Record, View, Want, Workload, path,
     poison::Proof,
+    prepull::{Pull, Pulls},
     request::{GivenUp, Requests, Way},
     snapshot::{Attempt, Progress},
     stage::{HandOver, Stage, StageKind},
@@ -352,6 +353,17 @@ fn any_requests() -> impl Strategy<Value = Requests> {
     (asked(), asked(), asked()).prop_map(|(retry, abort, rollback)| Requests { retry, abort, rollback })
 }
 
+fn any_pull() -> impl Strategy<Value = Pull> {
+    let trouble = || option::of(Just("manifest unknown".to_owned()));
+    let running = (0_i64..2_000, trouble());
+    prop_oneof![
+        3 => Just(Pull::Done),
+        1 => Just(Pull::Missing),
+        1 => Just(Pull::Failed("no space left".into())),
+        1 => running.prop_map(|(ago, trouble)| Pull::Running { since: at(noon().as_second() - ago), trouble }),
+    ]
+}
+
 /// What is wanted and what is seen, of either kind.
 pub fn anything() -> impl Strategy<Value = (Want, View)> {
     let world = prop_oneof![(any_want(), any_view()), nearly_right(), nearly_right()];
@@ -360,7 +372,11 @@ pub fn anything() -> impl Strategy<Value = (Want, View)> {
         sample::select(vec![Trigger::Version, Trigger::Version, Trigger::Template]),
         sample::select(vec![OnDeadline::Hold, OnDeadline::Revert]),
     );
-    (world, any_requests(), given_up, habits).prop_map(|((mut want, mut view), requests, way, habits)| {
+    let nodes = fact(collection::btree_map("[a-c]", any_pull(), 0..4));
+    let pulls = (option::weighted(0.3, Just(Duration::from_mins(10))), nodes);
+    (world, any_requests(), given_up, habits, pulls).prop_map(|((mut want, mut view), requests, way, habits, pulls)| {
+        let image = view.record.as_ref().map_or(&want.target, |record| &record.target).image.clone();
+        (want.pre_pull, view.pulls) = (pulls.0, known_as(pulls.1, |nodes| Pulls { image, nodes }));
         (want.trigger, want.on_deadline) = habits;
         if want.trigger == Trigger::Template {
             want.target.image.clone_from(&view.workload.image);

@@ -65,6 +65,7 @@ impl Gatekeeper {
             }
             Step::TakeSnapshot { .. }
             | Step::StartJob { .. }
+            | Step::PullImage { .. }
             | Step::SwitchStrategy { .. }
             | Step::HoldEvictions
             | Step::DeletePod { .. }

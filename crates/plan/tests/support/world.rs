@@ -1,10 +1,14 @@
 //! A cluster in a few lines: it applies steps the way Kubernetes would, and refuses the ones that would hurt.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use windlass_plan::{
     Decision, Fact, MemberName, Order, Pod, Step, Trouble, View, Want,
+    prepull::{Pull, Pulls},
     request::Requests,
     rollout,
     snapshot::Progress,
@@ -40,6 +44,12 @@ pub struct World {
     pub made: Vec<Revision>,
     /// How Jobs that take snapshots end.
     pub outcome: Progress,
+    /// Members, by their indices, whose nodes can't pull anything new.
+    pub unpullable: BTreeSet<u32>,
+    /// When which image was asked for on which node.
+    asked: BTreeMap<(String, String), Timestamp>,
+    /// Which image is on which node because it was asked for there.
+    pulled: BTreeSet<(String, String)>,
 }
 
 impl World {
@@ -66,6 +76,9 @@ impl World {
             only_unready_are_broken: false,
             made: vec![],
             outcome: Progress::Done(snapshot()),
+            unpullable: BTreeSet::new(),
+            asked: BTreeMap::new(),
+            pulled: BTreeSet::new(),
         }
     }
 
@@ -86,6 +99,7 @@ impl World {
 
     /// One pass of the operator, and what Kubernetes makes of it.
     pub fn pass(&mut self) -> Decision {
+        self.look_at_nodes();
         let plan = rollout::plan(&self.want, &self.view, self.now);
         assert_eq!(rollout::plan(&self.want, &self.view, self.now), plan, "the same view gives the same plan");
         self.view.record = plan.record;
@@ -112,6 +126,50 @@ impl World {
             Decision::Halt { .. } | Decision::Done => self.let_kubernetes_work(),
         }
         plan.decision
+    }
+
+    /// The node under a member: each has its own.
+    fn node(index: u32) -> String {
+        format!("node-{index}")
+    }
+
+    /// What the operator would see of the new image on the nodes under members that don't run it.
+    fn look_at_nodes(&mut self) {
+        if self.want.pre_pull.is_none() {
+            return;
+        }
+        let wanted = self.view.record.as_ref().map_or(&self.want.target, |record| &record.target);
+        let runs = revision(&wanted.version.to_string());
+        let look = |pod: &Pod| {
+            let (node, bad) = (Self::node(pod.index), self.unpullable.contains(&pod.index));
+            let key = (node.clone(), wanted.image.clone());
+            let trouble = bad.then(|| "manifest unknown".to_owned());
+            let pull = match self.asked.get(&key) {
+                _ if self.pulled.contains(&key) => Pull::Done,
+                Some(since) => Pull::Running { since: *since, trouble },
+                None => Pull::Missing,
+            };
+            (node, pull)
+        };
+        let nodes = self.view.pods.iter().filter(|pod| pod.revision != runs).map(look).collect();
+        self.view.pulls = Fact::Known(Pulls { image: wanted.image.clone(), nodes });
+    }
+
+    fn pull_on(&mut self, image: &str, nodes: &[String]) {
+        for node in nodes {
+            self.asked.insert((node.clone(), image.to_owned()), self.now);
+        }
+    }
+
+    /// Nobody is taken down whose node lacks the image.
+    fn object_to_pulls(&self, pod: &MemberName) {
+        let reverting = self.view.record.as_ref().is_some_and(|record| record.reverting);
+        let aside = self.want.overrides.get("ImagePulled").is_some_and(|until| self.now < *until);
+        let (Some(record), Some(pod)) = (&self.view.record, self.view.pod(pod)) else { return };
+        if self.want.pre_pull.is_some() && !reverting && !aside {
+            let key = (Self::node(pod.index), record.target.image.clone());
+            assert!(self.pulled.contains(&key), "{} goes, and its node lacks the image", pod.name);
+        }
     }
 
     /// Passes until nothing more happens without a person.
@@ -175,6 +233,7 @@ impl World {
             Step::Permit { partition, .. } => Some(*partition),
             Step::TakeSnapshot { .. }
             | Step::StartJob { .. }
+            | Step::PullImage { .. }
             | Step::WriteTemplate { .. }
             | Step::SwitchStrategy { .. }
             | Step::HoldEvictions
@@ -229,6 +288,12 @@ impl World {
                 let lacking = self.view.external.iter().any(|external| external.name == *gate && external.lacks_job);
                 assert!(lacking, "{gate} lacks no Job");
             }
+            Step::PullImage { image, nodes } => {
+                assert!(self.want.pre_pull.is_some() && !nodes.is_empty());
+                let Fact::Known(pulls) = &self.view.pulls else { panic!("nobody knows what is missing") };
+                assert_eq!(pulls.image, *image);
+                assert!(nodes.iter().all(|node| pulls.nodes[node] == Pull::Missing), "H6: one Job per node");
+            }
             Step::WriteTemplate { strategy, .. } => {
                 assert_eq!(self.want.trigger, Trigger::Version, "X7: it is somebody else's");
                 let record = self.view.record.as_ref().expect("recorded first");
@@ -248,7 +313,10 @@ impl World {
                 assert_eq!((self.view.workload.strategy, *partition), (Strategy::OnDelete, 0), "H7");
                 assert!(highest.is_none() && self.all_well(), "H7: nobody can be replaced");
             }
-            Step::Replace { pod, uid, .. } => self.object_to_replacing(pod, uid),
+            Step::Replace { pod, uid, .. } => {
+                self.object_to_pulls(pod);
+                self.object_to_replacing(pod, uid);
+            }
             Step::HandOver { from, to } => {
                 assert!(self.view.quorum.leader.is(from) && from != to);
                 assert!(
@@ -265,6 +333,9 @@ impl World {
                 assert!(replicas == 1 || !self.view.quorum.leader.is(pod), "C3: {pod} leads");
                 assert!(self.all_well() || self.is_given_up(highest), "C2, C5: {:?}", self.view);
                 assert_ne!(self.view.evictions, Evictions::Open, "H12");
+                if !self.is_given_up(highest) {
+                    self.object_to_pulls(pod);
+                }
             }
             Step::TakeBack { pod, partition, .. } => {
                 assert_eq!(Some(pod), highest.map(|pod| &pod.name));
@@ -327,6 +398,7 @@ impl World {
                 let started = self.view.external.iter_mut().filter(|external| external.name == *gate);
                 started.for_each(|external| external.lacks_job = false);
             }
+            Step::PullImage { image, nodes } => self.pull_on(image, nodes),
             Step::WriteTemplate { image, strategy } => {
                 self.view.workload.image.clone_from(image);
                 self.view.workload.strategy = strategy.unwrap_or(self.view.workload.strategy);
@@ -359,7 +431,11 @@ impl World {
         if self.frozen {
             return;
         }
-        if self.view.snapshot == Fact::Known(Progress::Running) {
+        let comes = |(node, _): &&(String, String)| !self.unpullable.iter().any(|index| *node == Self::node(*index));
+        let coming = self.asked.keys().filter(|key| !self.pulled.contains(*key)).find(comes).cloned();
+        if let Some(key) = coming {
+            self.pulled.insert(key);
+        } else if self.view.snapshot == Fact::Known(Progress::Running) {
             self.view.snapshot = Fact::Known(self.outcome.clone());
         } else if !self.view.workload.observed {
             self.view.workload.observed = true;

@@ -250,6 +250,18 @@ impl World {
         });
     }
 
+    /// Whether one node can pull this image from now on; one that has it already goes on with it.
+    pub fn set_pullable(&self, node: &str, image: &str, pullable: bool) {
+        let key = (node.to_owned(), image.to_owned());
+        self.disturb(Some(format!("image {image} on {node}: pullable {pullable}")), |state| {
+            if pullable {
+                state.unpullable.remove(&key)
+            } else {
+                state.unpullable.insert(key)
+            };
+        });
+    }
+
     /// Cordons a node and evicts its pods as `kubectl drain` does.
     pub fn drain(&self, node: &str) {
         self.disturb(Some(format!("node {node} drained")), |state| state.drain(node));

@@ -1,6 +1,6 @@
 //! All that the acting part of the cluster knows, and the one place where events are given to whom they concern.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 use std::time::Duration;
 
@@ -46,6 +46,8 @@ pub(crate) struct State {
     /// Addresses are given out once, so this only grows.
     pub(super) addresses: BTreeMap<String, Key>,
     pub images: BTreeMap<String, ImageBehaviour>,
+    /// Nodes that can't pull an image, and the image.
+    pub unpullable: BTreeSet<(String, String)>,
     pub bad_answers: BTreeMap<Key, BadAnswer>,
     /// What Services answer that have no pods of ours behind them.
     pub services: BTreeMap<Key, ServiceAnswer>,
@@ -87,6 +89,7 @@ impl State {
             pods: BTreeMap::new(),
             addresses: BTreeMap::new(),
             images: BTreeMap::new(),
+            unpullable: BTreeSet::new(),
             bad_answers: BTreeMap::new(),
             services: BTreeMap::new(),
             apps: BTreeMap::new(),

@@ -60,6 +60,8 @@ pub(super) struct Container {
     epoch: u64,
     pub back_offs: u32,
     app: Option<Kind>,
+    /// It runs `true`, whatever its image is for.
+    brief: bool,
     serving: bool,
     /// What the process leaves behind when it ends.
     message: Option<String>,
@@ -89,6 +91,11 @@ impl Restart {
             Self::Never => false,
         }
     }
+}
+
+/// Whether the container runs another program than its image is for: one that ends well at once.
+fn is_brief(container: &Value) -> bool {
+    matches!(list(container, "/command"), [only] if only == "true")
 }
 
 /// One pod instance on its node.
@@ -143,7 +150,8 @@ impl PodState {
                     started_at: Duration::ZERO,
                     epoch: 0,
                     back_offs: 0,
-                    app: Kind::of(text(container, "/name"), text(container, "/image")),
+                    app: Kind::of(text(container, "/name"), text(container, "/image")).filter(|_| !is_brief(container)),
+                    brief: is_brief(container),
                     serving: false,
                     message: None,
                 })
@@ -231,7 +239,9 @@ impl State {
         match step {
             Step::Pulled => {
                 let cached = self.nodes.get(&pod.node).is_some_and(|node| node.images.contains(&image));
+                let refused = self.unpullable.contains(&(pod.node.clone(), image.clone()));
                 match self.behaviour(&image) {
+                    _ if refused && !cached => self.pull_failed(key, index),
                     ImageBehaviour::CannotPull if !cached => self.pull_failed(key, index),
                     ImageBehaviour::BadName => self.refuse(key, index, Stage::NameRefused),
                     ImageBehaviour::Misconfigured => self.refuse(key, index, Stage::ConfigRefused),
@@ -371,6 +381,9 @@ impl State {
                 container.message = Some(ending.message);
             }
             return self.later(key, index, Duration::ZERO, Step::Exit(ending.code));
+        }
+        if container.brief {
+            return self.later(key, index, Duration::ZERO, Step::Exit(0));
         }
         let version = version_of(&image);
         if let Some(kind) = kind {
