@@ -15,6 +15,7 @@ pub mod clock;
 pub mod controller;
 pub mod describe;
 pub mod dial;
+pub mod digest;
 pub mod error;
 pub mod events;
 pub mod execute;

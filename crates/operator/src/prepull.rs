@@ -23,6 +23,7 @@ use windlass_plan::{
 
 use crate::{
     Context,
+    digest::digest,
     error::Error,
     execute::Actor,
     executor::{condition, job_of, labels, nobody, nothing_allowed, pods_of},
@@ -217,12 +218,7 @@ fn name(resource: &QuorumCluster, pod: &PodSpec) -> String {
     let spec = serde_json::to_value(pod).unwrap_or_default().to_string();
     let requests = &resource.spec.requests;
     let text = format!("{spec} {:?} {:?}", requests.retry, requests.resume);
-    format!("windlass-pull-{}-{:012x}", resource.uid().unwrap_or_default(), hash(&text) >> 16)
-}
-
-/// FNV-1a: short, and the same in every build. Nothing is kept secret by it.
-fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    format!("windlass-pull-{}-{:012x}", resource.uid().unwrap_or_default(), digest(&text) >> 16)
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use windlass_plan::{
 use super::{Answer, hook_name, occasion};
 use crate::{
     Context,
+    digest::digest,
     error::Error,
     execute::Actor,
     executor::{KEPT_SECONDS, condition},
@@ -128,10 +129,5 @@ fn job_name(resource: &QuorumCluster, set: &StatefulSet, hook: &Hook) -> String 
         HookTime::BeforeEachMember | HookTime::AfterUpgrade => 0,
     };
     let what = format!("{} {} {run}", occasion(resource), hook.name);
-    format!("windlass-hook-{}-{:08x}", resource.uid().unwrap_or_default(), digest(&what))
-}
-
-/// FNV-1a: the same on every machine and in every version.
-fn digest(text: &str) -> u32 {
-    text.bytes().fold(0x811c_9dc5, |digest, byte| (digest ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    format!("windlass-hook-{}-{:08x}", resource.uid().unwrap_or_default(), digest(&what) >> 32)
 }

@@ -5,6 +5,7 @@ mod eviction;
 mod gates;
 mod member_stopped;
 mod operator_frozen;
+mod pre_pull;
 mod revert;
 pub mod set;
 mod windlass_upgraded;
@@ -103,6 +104,12 @@ pub const SCENARIOS: &[Scenario] = &[
         shows: "evictions and a drain in the middle are refused, and work again afterwards",
         deletions: Deletions::Any,
         run: |trial| Box::pin(eviction::run(trial)),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-pre-pull",
+        shows: "the new image is pulled on the node first: one that can't be pulled stops nobody, the right one finishes the job",
+        run: |trial| Box::pin(pre_pull::run(trial)),
         ..USUAL
     },
     Scenario {
