@@ -34,6 +34,12 @@ pub struct QuorumClusterStatus {
     /// The last try to take a snapshot before an upgrade.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<SnapshotAttempt>,
+    /// The Job of a hook that is being made, while nothing was decided since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starting: Option<Starting>,
+    /// Which nodes are being asked to pull an image, while nothing was decided since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pulling: Option<Pulling>,
     /// The members as last seen, in the order of their ordinals.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pod"]))]
@@ -236,6 +242,26 @@ pub struct SnapshotAttempt {
     /// An upgrade has begun with it.
     #[serde(default)]
     pub spent: bool,
+}
+
+/// A hook's Job that is being made. Written before it is, so that a successor makes it first, and a late request misses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Starting {
+    /// The gate that waits for it.
+    pub gate: String,
+    /// Its name.
+    pub job: String,
+}
+
+/// Nodes that are being asked to pull an image. Written before they are, so that a successor asks them first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Pulling {
+    /// Which image.
+    pub image: String,
+    /// On which nodes.
+    pub nodes: Vec<String>,
 }
 
 /// A snapshot that is stored.

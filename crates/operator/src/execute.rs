@@ -14,7 +14,7 @@ use kube::{
     api::{DeleteParams, EvictParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
 };
 use serde_json::json;
-use windlass_api::QuorumCluster;
+use windlass_api::{QuorumCluster, status::Pulling};
 use windlass_plan::{
     MemberName, Step,
     bug::{self, Bug},
@@ -71,7 +71,10 @@ pub async fn execute(
     match step {
         // Boxed here and below: a Job is a large thing to hold.
         Step::TakeSnapshot { attempt } => Box::pin(executor::take_snapshot(actor, resource, observed, attempt)).await,
-        Step::StartJob { gate } => Box::pin(asked::job::start(actor, resource, observed, gate)).await,
+        Step::StartJob { gate } => match asked::job::starting(resource, set, gate) {
+            Some(starting) => Box::pin(asked::job::start(actor, resource, &starting)).await,
+            None => Err(Error::Gone(gate.clone())),
+        },
         Step::PullImage { image, nodes } => Box::pin(prepull::pull(actor, resource, set, image, nodes)).await,
         Step::WriteTemplate { image, strategy } => {
             let mut patch = vec![json!({
@@ -290,6 +293,21 @@ pub async fn touch(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observ
         // What the predecessor may be about to create must be there already for its request to miss.
         None if upgrading => create_budget(actor, resource, set, nothing()).await?,
         None => {}
+    }
+    if let Some(starting) = resource.status.as_ref().and_then(|status| status.starting.as_ref()) {
+        match Box::pin(asked::job::start(actor, resource, starting)).await {
+            // It is there by now; or nobody may make it, or there is nothing to make it from, for the predecessor neither.
+            Err(error) if error.is_conflict() || matches!(error.class(), Class::Refused | Class::Stale) => {}
+            other => other?,
+        }
+    }
+    let pulling = resource.status.as_ref().and_then(|status| status.pulling.as_ref());
+    if let Some(Pulling { image, nodes }) = pulling {
+        match Box::pin(prepull::pull(actor, resource, set, image, nodes)).await {
+            // Nobody may make them, the predecessor neither.
+            Err(error) if error.class() == Class::Refused => {}
+            other => other?,
+        }
     }
     let Some(attempt) = executor::pending(resource, observed, actor.context.clock.now()) else { return Ok(()) };
     match Box::pin(executor::take_snapshot(actor, resource, observed, &attempt)).await {

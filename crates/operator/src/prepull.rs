@@ -1,7 +1,7 @@
 //! Has the nodes pull the new image before anybody stops: a Job for each, bound to its node, and what became of it (ADR 0012).
 //!
-//! A Job can't be fenced (H6) and need not be: one that comes late pulls an image, ends, and goes. Its name is made of what it does, so that
-//! two requests make one. Whether one of that name is ours is told by its owner.
+//! A Job can't be fenced (H6): one that comes late pulls an image, ends, and goes. Its name is made of what it does, so that two requests
+//! make one, and a take-over makes those that its predecessor may be about to make. Whether one of that name is ours is told by its owner.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,7 +4,7 @@ use kube::{Api, ResourceExt, api::PostParams};
 use windlass_api::{
     QuorumCluster, QuorumClusterStatus,
     conditions::{Tri, Verdict, conditions},
-    status::{Adopted, MemberStatus},
+    status::{Adopted, MemberStatus, Pulling},
     translate,
 };
 use windlass_plan::{
@@ -13,7 +13,7 @@ use windlass_plan::{
     workload::Strategy,
 };
 
-use crate::{error::Error, execute::Actor, executor, observe::Observed};
+use crate::{asked, error::Error, execute::Actor, executor, observe::Observed};
 
 /// The status after a hold that no plan was made of.
 pub fn held(
@@ -55,6 +55,15 @@ pub fn planned(
         let job = executor::job_name(resource, attempt);
         translate::written_attempt(attempt, job)
     });
+    status.starting = match (&plan.decision, &observed.set) {
+        (Decision::Act(Step::StartJob { gate }), Some(set)) => asked::job::starting(resource, set, gate),
+        (Decision::Act(_) | Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done, _) => None,
+    };
+    status.pulling = if let Decision::Act(Step::PullImage { image, nodes }) = &plan.decision {
+        Some(Pulling { image: image.clone(), nodes: nodes.clone() })
+    } else {
+        None
+    };
     status.workload = Some(view.workload.name.clone());
     let switches = matches!(plan.decision, Decision::Act(Step::SwitchStrategy { .. }));
     if (plan.record.is_some() || switches) && status.adopted.is_none() {

@@ -123,7 +123,7 @@ pub(crate) fn is_broken(want: &Want, view: &View, record: &Record, pod: &Pod, no
 
 /// Whether another target may be written half way, because the present one can't be reached: the members that the new template would
 /// reach first are the broken ones. Everything is held by that write, so a pod that is lost before its turn comes back on the held
-/// revision; where that would take a member back which is up, it must be as safe as a revert (H10, H15).
+/// revision; where that would take a member back which is up or has been, it must be as safe as a revert (H10, H15).
 pub(crate) fn needs_another_target(want: &Want, view: &View, record: &Record, now: Timestamp) -> Result<bool, Hold> {
     let broken = |pod: &Pod| is_broken(want, view, record, pod, now);
     // The new template reaches the members from the top: whoever is above a broken one would have to be replaced before it.
@@ -147,13 +147,16 @@ pub(crate) fn needs_another_target(want: &Want, view: &View, record: &Record, no
         let message = format!("a member of version {led} has led, so {} is a downgrade", want.target.version);
         return Err(Hold::new(Reason::DowngradeNotAllowed, message));
     }
-    let endangered = view.pods.iter().find(|pod| pod.is_up() && pod.revision != view.workload.current_revision);
-    if let Some(pod) = endangered.filter(|_| !want.allow_downgrade) {
+    // Whoever is up, and whoever was: a member that has been done once has data of the present target, also when its pod is broken or
+    // gone by now, and Kubernetes makes a pod that is gone anew without asking.
+    let up = view.pods.iter().filter(|pod| pod.is_up() && pod.revision != view.workload.current_revision);
+    let endangered = up.map(|pod| &pod.name).chain(&record.completed).next();
+    if let Some(name) = endangered.filter(|_| !want.allow_downgrade) {
         gate::leader_known(view)?;
         if let Some(led) = led(held) {
             let message = format!(
                 "a member of version {led} has led, and {} would come back as {} if it were lost on the way to {}",
-                pod.name, held.version, want.target.version
+                name, held.version, want.target.version
             );
             return Err(Hold::new(Reason::DowngradeNotAllowed, message));
         }

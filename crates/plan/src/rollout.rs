@@ -23,6 +23,7 @@ use crate::{
     mend::{self, BEFORE_MEND},
     order::{self, Order},
     pace, permit, poison, prepull,
+    quorum::MemberName,
     reason::{Reason, Stalls},
     record::Record,
     request::{self, GivenUp, Way},
@@ -230,9 +231,14 @@ pub(crate) fn write_template(record: &Record, replicas: u32) -> Decision {
 /// The template is in place: the next member, or the end.
 pub(crate) fn roll(want: &Want, view: &View, record: &mut Record, partition: u32, now: Timestamp) -> Decision {
     let version = record.target.version.clone();
-    // Who was done once stays so while others are on their way. The gates look at everybody again before anybody goes (D5).
-    let done = |pod: &&Pod| gate::settled(want, view, &version, pod).is_ok() || record.completed.contains(&pod.name);
-    record.completed = view.updated().filter(done).map(|pod| pod.name.clone()).collect();
+    // Who was done once stays so, broken, gone or on the way: its data is of this target. The gates look at everybody again before
+    // anybody goes (D5).
+    let done = |name: &MemberName| match view.pod(name) {
+        Some(pod) if view.is_outdated(pod) => false,
+        Some(pod) if gate::settled(want, view, &version, pod).is_ok() => true,
+        Some(_) | None => record.completed.contains(name),
+    };
+    record.completed = (0..view.workload.replicas).map(|index| view.workload.member(index)).filter(done).collect();
     poison::note_proof(record);
 
     if let Some(decision) = await_hand_over(want, view, record, now) {

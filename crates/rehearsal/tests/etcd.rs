@@ -9,10 +9,14 @@ use std::time::Duration;
 use rstest::rstest;
 use serde_json::json;
 use support::{message, transfers, versions};
-use windlass_rehearsal::{operator, setting::ETCD};
+use windlass_rehearsal::{
+    operator,
+    setting::{ETCD, after},
+};
 use windlass_sim::{
     harness::{self, Outcome},
-    scenario::{Ending, Moment, Scenario, When},
+    scenario::{Action, Ending, Moment, Scenario, Subject, When},
+    world::ImageBehaviour,
 };
 
 fn run(seed: u64, versions: (&str, &str), timeline: Vec<Moment>, ending: Ending) -> Outcome {
@@ -73,4 +77,27 @@ fn once_the_last_member_was_replaced_there_is_none() {
     assert_eq!(outcome.fault(), None);
     assert_eq!(versions(&outcome), ["v3.6.16"; 3]);
     assert!(message(&outcome).contains("enable its downgrade to 3.5 first"), "{}", message(&outcome));
+}
+
+/// The new version led for a moment; then both of its members are lost and can't pull their image, and with them the quorum. Another version
+/// is asked for. Held on the old template, the member that had led would come back as the old version: whoever asks must allow that, or
+/// mend the image.
+#[test]
+fn a_member_that_has_led_does_not_come_back_as_the_old_version() {
+    let permitted = |action| Moment { when: When::Permitted(2), action };
+    let broken = |how| Action::Image(ETCD.image("3.5.26"), how);
+    let lost = Subject { resource: "pods".into(), namespace: ETCD.namespace.into(), name: "etcd-1".into() };
+    let timeline = vec![
+        after(Duration::ZERO, Action::Elect(ETCD.pod(1))),
+        permitted(Action::Delete(lost)),
+        permitted(Action::Pressure(ETCD.pod(2))),
+        after(Duration::from_millis(900), broken(ImageBehaviour::CannotPull)),
+        after(Duration::from_mins(1), ETCD.spec(json!({"version": "3.5.35"}))),
+        after(Duration::from_secs(90), broken(ImageBehaviour::Works)),
+    ];
+    for seed in 1..=9 {
+        let outcome = run(seed, ("3.4.34", "3.5.26"), timeline.clone(), Ending::Ready);
+        assert_eq!(outcome.fault(), None, "seed {seed}");
+        assert_eq!(versions(&outcome), ["3.5.35"; 3]);
+    }
 }

@@ -193,11 +193,11 @@ fn the_image_of_a_template_that_somebody_else_writes_is_pulled_first() {
     assert!(last_job.expect("a Job") < first(&outcome.journal, goes));
 }
 
-/// Killed at each of its requests for a Job: the next one asks for those that are missing, and for no other.
+/// Struck at each of its requests for a Job: the next one asks for those that are missing, and for no other, and what comes late misses.
 #[rstest]
-fn an_operator_that_is_killed_meanwhile_asks_nobody_twice(
+fn an_operator_that_is_killed_or_frozen_meanwhile_asks_nobody_twice(
     #[values(0, 1, 2)] job: usize,
-    #[values(Strike::KillBefore, Strike::KillAfter)] how: Strike,
+    #[values(Strike::KillBefore, Strike::KillAfter, Strike::FreezeUntilTakenOver)] how: Strike,
 ) {
     let scenario = PD.pre_pull(1);
     let calls = run(&scenario).calls;

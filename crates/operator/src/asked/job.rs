@@ -1,7 +1,7 @@
 //! A Job that must complete, made from a CronJob.
 //!
 //! A Job can't be fenced (H6), so its name says what it is for: this resource, this edit of it, this hook, this upgrade. Two requests make
-//! one Job, and one that comes late, for what nobody wants any more, is believed by nobody. Whether a Job of that name is ours is told by
+//! one Job, a take-over makes the one that its predecessor may be about to make, and one for what nobody wants any more is believed by nobody. Whether a Job of that name is ours is told by
 //! its owner.
 
 use k8s_openapi::api::{
@@ -15,6 +15,7 @@ use kube::{
 use windlass_api::{
     QuorumCluster,
     quorum_cluster::{Hook, HookTime, JobHook},
+    status::Starting,
 };
 use windlass_plan::{
     Hold, Reason,
@@ -29,7 +30,7 @@ use crate::{
     error::Error,
     execute::Actor,
     executor::{KEPT_SECONDS, condition},
-    observe::{Observed, get, is_owned},
+    observe::{get, is_owned},
 };
 
 /// What became of the hook's Job, or what one can be made from.
@@ -80,25 +81,33 @@ fn judge(resource: &QuorumCluster, hook: &Hook, job: &Job) -> Outcome {
     }
 }
 
-/// Makes the Job of this gate. One of that name that is there already is looked at in the next pass, whoever made it.
-pub async fn start(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed, gate: &str) -> Result<(), Error> {
-    let hook = resource.spec.gates.hooks.iter().find(|hook| hook_name(&hook.name) == gate);
-    let (Some((hook, JobHook { cron_job })), Some(set)) =
-        (hook.and_then(|hook| Some((hook, hook.job.as_ref()?))), &observed.set)
-    else {
-        return Err(Error::Gone(gate.to_owned()));
+/// The Job that this gate's hook has on this occasion: what is about to be made.
+pub fn starting(resource: &QuorumCluster, set: &StatefulSet, gate: &str) -> Option<Starting> {
+    let hook = resource.spec.gates.hooks.iter().find(|hook| hook_name(&hook.name) == gate)?;
+    Some(Starting { gate: gate.to_owned(), job: job_name(resource, set, hook) })
+}
+
+/// Makes a Job. One of that name that is there already is looked at in the next pass, whoever made it.
+pub async fn start(
+    actor: Actor<'_>,
+    resource: &QuorumCluster,
+    Starting { gate, job: name }: &Starting,
+) -> Result<(), Error> {
+    let hook = resource.spec.gates.hooks.iter().find(|hook| hook_name(&hook.name) == *gate);
+    let Some(JobHook { cron_job }) = hook.and_then(|hook| hook.job.as_ref()) else {
+        return Err(Error::Gone(gate.clone()));
     };
     let (context, namespace) = (actor.context, resource.namespace().unwrap_or_default());
     let Some(found) = template(context, &namespace, cron_job).await? else {
         return Err(Error::Gone(format!("CronJob {cron_job}")));
     };
-    let job = job(resource, set, hook, found);
+    let job = job(resource, name, found);
     let jobs: Api<Job> = Api::namespaced(context.client.clone(), &namespace);
     let what = format!("jobs/{namespace}/{}", job.name_any());
     actor.write("create", &what, jobs.create(&PostParams::default(), &job)).await.map(|_| ())
 }
 
-fn job(resource: &QuorumCluster, set: &StatefulSet, hook: &Hook, from: CronJob) -> Job {
+fn job(resource: &QuorumCluster, name: &str, from: CronJob) -> Job {
     let template = from.spec.map(|spec| spec.job_template).unwrap_or_default();
     let metadata = template.metadata.unwrap_or_default();
     let mut labels = metadata.labels.unwrap_or_default();
@@ -110,7 +119,7 @@ fn job(resource: &QuorumCluster, set: &StatefulSet, hook: &Hook, from: CronJob) 
     spec.ttl_seconds_after_finished.get_or_insert(KEPT_SECONDS);
     Job {
         metadata: ObjectMeta {
-            name: Some(job_name(resource, set, hook)),
+            name: Some(name.to_owned()),
             labels: Some(labels),
             annotations: Some(annotations),
             owner_references: resource.controller_owner_ref(&()).map(|owner| vec![owner]),

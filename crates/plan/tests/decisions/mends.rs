@@ -84,6 +84,20 @@ fn a_name_that_is_none_stalls_at_once() {
     assert!(hold(&decision).message.contains("PD:8:5"), "{decision:?}");
 }
 
+/// Its data is of the version that led, however broken its pod is now: held on the old template, it would come back as that (H15).
+#[test]
+fn a_member_that_was_done_once_is_not_taken_back_on_the_way_to_another_target() {
+    let mut view = troubled(pull());
+    record_mut(&mut view).highest_led = Some(version(NEW));
+    assert_eq!(answer(&decide(&want(NEWER), &view)), Act("TemplateWritten"), "it never served");
+    record_mut(&mut view).completed = vec![name(2)];
+    let refused = decide(&want(NEWER), &view);
+    assert_eq!(answer(&refused), Halt(Reason::DowngradeNotAllowed));
+    assert!(hold(&refused).message.contains("pd-2 would come back as 8.5.0"), "{refused:?}");
+    let allowed = Want { allow_downgrade: true, ..want(NEWER) };
+    assert_eq!(answer(&decide(&allowed, &view)), Act("TemplateWritten"));
+}
+
 #[test]
 fn a_trouble_of_a_member_whose_turn_is_to_come_holds_too() {
     let mut view = half_way(5, 0, 1);
