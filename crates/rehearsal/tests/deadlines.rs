@@ -357,7 +357,9 @@ fn all_rows() -> impl Iterator<Item = Row> {
 #[test]
 fn every_deadline_has_a_row_and_its_documented_length() {
     let Ok(Value::Object(written)) = serde_json::to_value(Deadlines::default()) else { panic!("no object") };
-    let spec: BTreeSet<&str> = written.keys().map(String::as_str).chain(["backup"]).collect();
+    // That of a pull passes in tests/prepulls.rs: it limits no stage of a member, and nobody is down meanwhile.
+    let stages = written.keys().map(String::as_str).filter(|key| *key != "pull");
+    let spec: BTreeSet<&str> = stages.chain(["backup"]).collect();
     assert_eq!(Limited::all().map(|limited| limited.deadline().0).collect::<BTreeSet<_>>(), spec);
     for limited in Limited::all() {
         assert!(!rows(limited).is_empty(), "{limited:?}");

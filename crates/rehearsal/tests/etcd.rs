@@ -98,6 +98,6 @@ fn a_member_that_has_led_does_not_come_back_as_the_old_version() {
     for seed in 1..=9 {
         let outcome = run(seed, ("3.4.34", "3.5.26"), timeline.clone(), Ending::Ready);
         assert_eq!(outcome.fault(), None, "seed {seed}");
-        assert_eq!(versions(&outcome), ["3.5.35"; 3]);
+        assert_eq!(versions(&outcome), ["v3.5.35"; 3]);
     }
 }
