@@ -340,7 +340,7 @@ impl Session {
         self.says("rollout status -n default sts/web --timeout=90s", &["roll"]).await?;
         let refused = set.replace("serviceName: web", "serviceName: other");
         self.refuses("apply -f -", &refused, &["Forbidden: updates to statefulset spec"]).await?;
-        self.refuses("logs -n default web-0", "", &["logs"]).await?;
+        self.says("logs -n default web-0 --tail=1", &["serving"]).await?;
         self.says("delete sts -n default web --cascade=foreground", &["statefulset.apps \"web\" deleted"]).await?;
         self.says("wait -n default pod -l app=web --for=delete --timeout=90s", &[]).await
     }
