@@ -250,7 +250,7 @@ pub fn pods_present(view: &View) -> Verdict {
     absent(view).map_or(Ok(()), |(_, hold)| Err(hold))
 }
 
-/// The first member whose pod does not exist or is on its way out.
+/// The first member whose pod does not exist, is on its way out, or is about to be.
 pub fn absent(view: &View) -> Option<(MemberName, Hold)> {
     let missing = (0..view.workload.replicas).find_map(|index| {
         let name = view.workload.member(index);
@@ -262,11 +262,11 @@ pub fn absent(view: &View) -> Option<(MemberName, Hold)> {
         let hold = Hold::new(Reason::PodNotReady, format!("pod {name} {trouble}"));
         Some((name, hold))
     });
-    // A set that is scaled down loses a member, too.
-    let leaving = view.pods.iter().find(|pod| pod.index >= view.workload.replicas && pod.terminating);
+    // A set that is scaled down loses a member, too: at any moment, if it has not gone yet.
+    let leaving = view.pods.iter().find(|pod| pod.index >= view.workload.replicas);
     missing.or_else(|| {
         let name = leaving?.name.clone();
-        let hold = Hold::new(Reason::PodNotReady, format!("pod {name} is terminating, for the set is scaled down"));
+        let hold = Hold::new(Reason::PodNotReady, format!("pod {name} is to go, for the set is scaled down"));
         Some((name, hold))
     })
 }
