@@ -104,6 +104,32 @@ pub enum Bug {
     ForeignJobBelieved,
     /// A node that could not pull the new image counts as one that did.
     FailedPullCounts,
+    /// The next tier is begun before those above it are up to date.
+    TierOrderIgnored,
+    /// A resource is up to date because it is well, whatever image it has.
+    HealthAlone,
+    /// A resource is up to date as soon as it has its image.
+    StampedIsDone,
+    /// What may still be on its way does not count against the limits.
+    ReservedNotCounted,
+    /// As many are changed at once as fit into a batch.
+    InFlightUnlimited,
+    /// A share that goes first is not waited for.
+    CanarySkipped,
+    /// An image that a person chose is replaced.
+    ManualStamped,
+    /// A failure that halts everything halts nothing.
+    FailureIgnored,
+    /// A new resource gets the new image before its tier has proven it.
+    NewImageTooEarly,
+    /// An image that somebody sets back is put there again, for ever.
+    ContestedFought,
+    /// A batch is written without being reserved first.
+    BatchNotReserved,
+    /// Stamps don't say which state of a resource they are for.
+    StampUnfenced,
+    /// A new leader does not touch what its predecessor reserved.
+    ReservedNotTouched,
 }
 
 #[cfg(feature = "seeded-bugs")]

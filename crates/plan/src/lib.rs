@@ -26,6 +26,7 @@
 //!                  ├─ poison    a template that nobody can live on
 //!                  ├─ handover  who leads while it is down
 //!                  └─ stage     how long each stage may take
+//!   fleet    ─▶ thousands of resources, tier by tier: fleet::decide
 //!   forecast ─▶ rollout::plan, again and again, on a copy of the view: what would happen from here
 //! ```
 #![deny(missing_docs, clippy::arithmetic_side_effects, clippy::indexing_slicing)]
@@ -35,6 +36,7 @@ pub mod bug;
 pub mod decision;
 pub mod fact;
 pub mod fence;
+pub mod fleet;
 pub mod follow;
 pub mod forecast;
 pub mod gate;

@@ -139,7 +139,11 @@ pub fn evaluate<'a>(gates: &'a [Gate], ask: &'a Ask<'a>) -> impl Iterator<Item =
             }
         };
         let external = !matches!(gate.check, Check::Own(_));
-        said.into_iter().map(move |(name, outcome)| judge(name, outcome, ask, external))
+        said.into_iter().map(move |(name, outcome)| {
+            let may = external || overridable(&name) || bug::active(Bug::AnyGateOverridden);
+            let until = ask.want.overrides.get(name.as_ref()).copied().filter(|_| may);
+            judge(name, outcome, until, ask.now)
+        })
     })
 }
 
@@ -149,7 +153,13 @@ fn said(ask: &Ask<'_>, is_meant: impl Fn(&&ExternalGate) -> bool) -> Vec<(Cow<'s
     ask.view.external.iter().filter(is_meant).map(said).collect()
 }
 
-fn judge(name: Cow<'static, str>, outcome: Outcome, ask: &Ask<'_>, external: bool) -> GateState {
+/// Where a gate stands that says this, and that a person may have set aside until then.
+pub(crate) fn judge(
+    name: Cow<'static, str>,
+    outcome: Outcome,
+    set_aside: Option<Timestamp>,
+    now: Timestamp,
+) -> GateState {
     let (state, hold) = match outcome {
         Outcome::Pass => return GateState { name, state: State::Passed, hold: None, overridden_until: None },
         Outcome::Unknown(_) if bug::active(Bug::UnknownGatePasses) => {
@@ -158,13 +168,8 @@ fn judge(name: Cow<'static, str>, outcome: Outcome, ask: &Ask<'_>, external: boo
         Outcome::Hold(hold) => (State::Holding, hold),
         Outcome::Unknown(hold) => (State::Unknown, hold),
     };
-    let may = external || overridable(&name);
-    let until = ask.want.overrides.get(name.as_ref()).filter(|until| {
-        let stands = ask.now < **until || bug::active(Bug::OverrideOutlivesItself);
-        stands && (may || bug::active(Bug::AnyGateOverridden))
-    });
-    match until {
-        Some(until) => GateState { name, state: State::Overridden, hold: Some(hold), overridden_until: Some(*until) },
+    match set_aside.filter(|until| now < *until || bug::active(Bug::OverrideOutlivesItself)) {
+        Some(until) => GateState { name, state: State::Overridden, hold: Some(hold), overridden_until: Some(until) },
         None => GateState { name, state, hold: Some(hold), overridden_until: None },
     }
 }

@@ -111,6 +111,22 @@ pub enum Reason {
     Aborted,
     /// The upgrade was given up, and everybody is back where it came from.
     RolledBack,
+    /// There is no kind like the one that shall be changed.
+    TargetNotFound,
+    /// Nobody allowed that resources of this kind are changed (H41).
+    TargetNotAllowed,
+    /// Resources have their image and are not up to date yet.
+    AwaitingResources,
+    /// As many resources are on their way as may be at once.
+    InFlightLimit,
+    /// A resource failed with its new image, and that halts everything (E4).
+    ResourceFailed,
+    /// More resources failed than are put up with.
+    TooManyFailures,
+    /// Somebody else sets the image back again and again (E13).
+    FieldContested,
+    /// Whether a resource may be changed can't be told.
+    ResourceUnclear,
     /// What was read is older than what we wrote ourselves.
     StaleView,
     /// A predecessor's writes may still be on their way (H1).
@@ -231,6 +247,26 @@ impl Reason {
             Self::RolledBack => {
                 "find out why, and ask for another version or image, or set spec.requests.retry to a new value to try the same one again"
             }
+            Self::TargetNotFound => {
+                "install the definition of the kind that spec.target names; it goes on by itself then"
+            }
+            Self::TargetNotAllowed => {
+                "let an administrator start the operator with --allow-target for this kind and give it the right to patch it"
+            }
+            Self::AwaitingResources => "wait; if it stays, look at the resource that the message names",
+            Self::InFlightLimit => "wait for those that are on their way, or raise maxInFlight",
+            Self::ResourceFailed => {
+                "repair the resource that the message names, ask for another image, or set its failureHaltsUpdate to false; spec.requests.retry with a new value gives all of them their time again"
+            }
+            Self::TooManyFailures => {
+                "look at the resources that the message names, and ask for another image, raise maxFailures, or set spec.requests.retry to a new value when they are repaired"
+            }
+            Self::FieldContested => {
+                "find out who sets the image back and keep them from it, or set manuallySpecifiedImage on the resource; then set spec.requests.retry to a new value"
+            }
+            Self::ResourceUnclear => {
+                "correct the expression in spec.target or the resource that the message names; it goes on by itself"
+            }
             Self::StaleView => "wait; if it stays, look at the API server",
             Self::TakingOver => "wait a few seconds",
         }
@@ -305,6 +341,10 @@ impl Reason {
             | Self::Aborted
             | Self::RolledBack
             | Self::HookFailed
+            | Self::TargetNotAllowed
+            | Self::ResourceFailed
+            | Self::TooManyFailures
+            | Self::FieldContested
             | Self::DeadlineExceeded => Stalls::AtOnce,
             // A registry that is slow to replicate or limits its rate, a Secret that comes a moment later, a process that waits for its
             // peers by ending, a node that is just being added: each looks like its hopeless twin at first, and only time tells.
@@ -337,6 +377,10 @@ impl Reason {
             | Self::NoHandOverTarget
             | Self::AwaitingReplacement
             | Self::AwaitingConclusion
+            | Self::TargetNotFound
+            | Self::AwaitingResources
+            | Self::InFlightLimit
+            | Self::ResourceUnclear
             | Self::StaleView
             | Self::TakingOver => Stalls::Never,
         }

@@ -206,11 +206,18 @@ fn next_opening(windows: &[Window], after: Timestamp) -> Option<(Timestamp, &Win
 
 /// A window is open, and open for long enough as far as can be told.
 pub(crate) fn open(ask: &Ask<'_>) -> Outcome {
-    let (windows, now) = (&ask.want.windows, ask.now);
-    if windows.is_empty() || (bug::active(Bug::WindowIgnored) && ask.view.quorum.leader.is(&ask.victim.name)) {
+    if bug::active(Bug::WindowIgnored) && ask.view.quorum.leader.is(&ask.victim.name) {
         return Outcome::Pass;
     }
     let needed = ask.record.and_then(pace::expected).filter(|_| !bug::active(Bug::WindowEndIgnored));
+    open_for(&ask.want.windows, needed, ask.now)
+}
+
+/// One of these windows is open, and stays open for as long as one step has been seen to take; or there are none.
+pub(crate) fn open_for(windows: &[Window], needed: Option<Duration>, now: Timestamp) -> Outcome {
+    if windows.is_empty() {
+        return Outcome::Pass;
+    }
     let done = now.saturating_add(needed.unwrap_or_default()).unwrap_or(Timestamp::MAX);
     let closes = open_until(windows, now, done);
     let (after, trouble) = match (closes, needed) {

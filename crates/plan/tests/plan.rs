@@ -3,4 +3,6 @@
 #[cfg(test)]
 mod decisions;
 #[cfg(test)]
+mod fleet;
+#[cfg(test)]
 mod support;

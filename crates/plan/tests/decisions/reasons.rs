@@ -14,7 +14,8 @@ const NAMES: &str = "Paused InvalidSpec WorkloadNotFound ContainerNotFound NoRep
     MembersDoNotMatch MembersUnknown TokenRefused LeaderUnknown MemberUnhealthy QuorumAtRisk PodNotReady Unschedulable \
     ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch BudgetTooLoose \
     LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining AwaitingImage ImageNotPullable Locked CheckFailed AnalysisFailed AwaitingHook HookFailed AwaitingHandOver NoHandOverTarget AwaitingReplacement \
-    AwaitingConclusion DeadlineExceeded MemberSealed Aborted RolledBack StaleView TakingOver";
+    AwaitingConclusion DeadlineExceeded MemberSealed Aborted RolledBack TargetNotFound TargetNotAllowed AwaitingResources InFlightLimit ResourceFailed TooManyFailures \
+    FieldContested ResourceUnclear StaleView TakingOver";
 
 #[test]
 fn the_names_of_reasons_stay_what_they_are() {

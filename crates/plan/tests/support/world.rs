@@ -508,10 +508,11 @@ impl World {
 pub const RANDOM_STORIES: u64 = 1_500;
 
 /// A few numbers that look random and are the same every time.
-struct Dice(u64);
+/// Numbers from a seed.
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn below(&mut self, limit: u32) -> u32 {
+    pub fn below(&mut self, limit: u32) -> u32 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         u32::try_from(self.0 >> 33).unwrap() % limit
     }

@@ -1,0 +1,453 @@
+//! What to change next in a fleet, and what to say of it.
+//!
+//! ```text
+//!   every tier:  is it done?  (everybody up to date, its shares soaked, its analyses content)
+//!   the highest priority that is not done is the current one (E3)
+//!     trouble there or above it ─▶ Halt           a failure that halts, too many failures, a contested field, an image nobody can pull
+//!     gates of each of its tiers ─▶ Wait          paused, approval, window, whatever was asked elsewhere
+//!     the share that goes first, limits, lanes ─▶ the next batch
+//!   beside all that: what has no image yet gets one (E5)
+//! ```
+
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
+
+use jiff::Timestamp;
+
+use super::{
+    index::{Index, Standing, TierIndex},
+    item::{Fence, ItemId, Progress},
+    record::{Record, TierRecord},
+    want::{Tier, TierName, Want},
+};
+use crate::{
+    bug::{self, Bug},
+    decision::Hold,
+    fact::Fact,
+    outcome::{self, ExternalGate, GateState, Outcome},
+    reason::Reason,
+    window,
+};
+
+/// A stamp that was changed back within this time is one more round of the same fight; later, it is another one.
+const ONE_FIGHT: Duration = Duration::from_hours(1);
+
+/// What is seen of a fleet.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The resources.
+    pub index: &'a Index,
+    /// How far it was.
+    pub record: &'a Record,
+    /// Gates that were evaluated elsewhere, for every tier.
+    pub gates: &'a [ExternalGate],
+    /// And those of one tier.
+    pub tier_gates: &'a BTreeMap<TierName, Vec<ExternalGate>>,
+    /// What is wrong with the pods behind a tier's resources.
+    pub diagnoses: &'a BTreeMap<TierName, Diagnosis>,
+    /// A person approved what is asked.
+    pub approve: bool,
+    /// A person asks to try again.
+    pub retry: bool,
+}
+
+/// What is wrong with the pods behind a tier's resources (E12).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// In a word.
+    pub reason: Reason,
+    /// All or some, which image, one example, and its own words.
+    pub message: String,
+    /// Waiting is pointless: all of them are like this, and none will get better by itself.
+    pub hopeless: bool,
+}
+
+/// One write: this image on this resource, as it was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamping {
+    /// Which.
+    pub id: ItemId,
+    /// As it was seen.
+    pub fence: Fence,
+    /// What it gets.
+    pub image: String,
+    /// For how many times within a while.
+    pub round: u32,
+}
+
+/// Where a fleet stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Everything is up to date.
+    Done,
+    /// Resources are being changed.
+    Going,
+    /// Nothing more can be changed now.
+    Wait(Hold),
+    /// Nothing more is changed until a person does something.
+    Halt(Hold),
+}
+
+/// Where a tier stands, in numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TierReport {
+    /// Which.
+    pub name: TierName,
+    /// Its priority.
+    pub priority: i64,
+    /// It is its turn, and it is not done.
+    pub in_progress: bool,
+    /// How many have served and are ours to change.
+    pub total: usize,
+    /// Up to date.
+    pub done: usize,
+    /// On their way.
+    pub in_flight: usize,
+    /// Not up to date yet, on their way or not.
+    pub remaining: usize,
+    /// Failed, which halts.
+    pub failed: usize,
+    /// Failed, which does not.
+    pub ignored: usize,
+    /// Left alone.
+    pub manual: usize,
+    /// Have never served.
+    pub new: usize,
+    /// Why its next resource is not changed.
+    pub hold: Option<Hold>,
+}
+
+/// What to do, what to keep and what to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// What to write now: at most a batch.
+    pub stamps: Vec<Stamping>,
+    /// Where it stands.
+    pub verdict: Verdict,
+    /// What to keep.
+    pub record: Record,
+    /// Highest priority first.
+    pub tiers: Vec<TierReport>,
+    /// Where the gates of the tiers stand whose turn it is.
+    pub gates: Vec<GateState>,
+}
+
+/// What to do now.
+pub fn decide(want: &Want, view: &View<'_>, now: Timestamp) -> Plan {
+    let tiers = want.by_priority();
+    let mut record = carry_on(&tiers, view, now);
+    for tier in &tiers {
+        conclude(tier, view, &mut record, want, now);
+    }
+    let pending = |tier: &&&Tier| record.tiers.get(&tier.name).is_none_or(|kept| !kept.complete);
+    let priority = tiers.iter().find(pending).map(|tier| tier.priority);
+    note_priority(&mut record, view.record, priority, now);
+
+    let mut stamps = new_ones(&tiers, view, &record, want.batch, now);
+    let (mut gates, mut holds) = (Vec::new(), BTreeMap::new());
+    let mut verdict = Verdict::Done;
+    if let Some(priority) = priority {
+        let above = tiers.iter().filter(|tier| tier.priority >= priority);
+        let trouble = above.clone().find_map(|tier| trouble(tier, view, &record).map(|hold| (tier, hold)));
+        let due = |tier: &&&Tier| tier.priority == priority || bug::active(Bug::TierOrderIgnored);
+        for tier in tiers.iter().filter(due) {
+            let Some(kept) = record.tiers.get_mut(&tier.name).filter(|kept| !kept.complete) else { continue };
+            kept.begun_at.get_or_insert(now);
+            if trouble.is_some() {
+                continue;
+            }
+            let left = want.batch.saturating_sub(stamps.len());
+            match next(tier, want, view, kept, left, &mut gates, now) {
+                Ok(more) => stamps.extend(more),
+                Err(hold) => {
+                    holds.insert(tier.name.clone(), hold);
+                }
+            }
+        }
+        verdict = match trouble {
+            Some((tier, hold)) => {
+                holds.insert(tier.name.clone(), hold.clone());
+                Verdict::Halt(hold)
+            }
+            None => {
+                match tiers.iter().filter(|tier| tier.priority == priority).find_map(|tier| holds.get(&tier.name)) {
+                    Some(hold) if stamps.is_empty() => Verdict::Wait(hold.clone()),
+                    Some(_) | None => Verdict::Going,
+                }
+            }
+        };
+    }
+    let tiers =
+        tiers.iter().map(|tier| report(tier, view.index, &record, priority, holds.remove(&tier.name))).collect();
+    Plan { stamps, verdict, record, tiers, gates }
+}
+
+/// What was recorded, for what is wanted now: another image begins anew, and a new tier takes the image that most have.
+fn carry_on(tiers: &[&Tier], view: &View<'_>, now: Timestamp) -> Record {
+    let carry = |tier: &&Tier| {
+        let before = view.record.tiers.get(&tier.name);
+        let mut kept = match before {
+            Some(before) if before.image == tier.image => before.clone(),
+            Some(before) => TierRecord::begin(&tier.image, &before.new_image),
+            None => {
+                let usual = view.index.tier(&tier.name).and_then(TierIndex::usual_image);
+                TierRecord::begin(&tier.image, usual.unwrap_or(&tier.image))
+            }
+        };
+        if view.approve && kept.asked {
+            kept.approved = true;
+        }
+        kept.asked = false;
+        (tier.name.clone(), kept)
+    };
+    let retried_at = if view.retry { Some(now) } else { view.record.retried_at };
+    Record { tiers: tiers.iter().map(carry).collect(), retried_at, ..view.record.clone() }
+}
+
+/// Whether a tier is done, or not any more (E7).
+fn conclude(tier: &Tier, view: &View<'_>, record: &mut Record, want: &Want, now: Timestamp) {
+    let (Some(index), Some(kept)) = (view.index.tier(&tier.name), record.tiers.get_mut(&tier.name)) else { return };
+    if kept.complete {
+        if index.behind() > 0 {
+            kept.complete = false;
+            kept.begun_at = Some(now);
+        }
+        return;
+    }
+    let begun = kept.begun_at.is_some();
+    let allowed = tier.failures_allowed(index.total(), kept.shares_done < tier.canary.len());
+    let content = || judged(view.tier_gates.get(&tier.name), want, now).all(|gate| !gate.state.blocks());
+    let soaked = kept.shares_done >= tier.canary.len();
+    if index.remaining() == 0 && index.count(Standing::Ignored) <= allowed && (!begun || (soaked && content())) {
+        kept.complete = true;
+        kept.new_image.clone_from(&tier.image);
+        kept.shares_done = tier.canary.len();
+        kept.well_since = None;
+    }
+    if bug::active(Bug::NewImageTooEarly) {
+        kept.new_image.clone_from(&tier.image);
+    }
+}
+
+fn note_priority(record: &mut Record, before: &Record, priority: Option<i64>, now: Timestamp) {
+    let same = before.current.filter(|(was, _)| Some(*was) == priority);
+    record.current = priority.map(|priority| same.unwrap_or((priority, now)));
+    if before.current.is_some() != priority.is_some() || before.changed_at.is_none() {
+        record.changed_at = Some(now);
+    }
+}
+
+/// What has no image yet gets its tier's, at any time: nobody is disturbed. And who has never served follows when the tier is done (E5).
+fn new_ones(tiers: &[&Tier], view: &View<'_>, record: &Record, batch: usize, now: Timestamp) -> Vec<Stamping> {
+    let of = |tier: &&&Tier| {
+        let index = view.index.tier(&tier.name)?;
+        let kept = record.tiers.get(&tier.name)?;
+        let fresh = index.of(Standing::Fresh).filter(|_| kept.complete);
+        Some((index.of(Standing::Blank).chain(fresh), kept))
+    };
+    let all =
+        tiers.iter().filter_map(|tier| of(&tier)).flat_map(|(ids, kept)| ids.map(move |id| (id, &kept.new_image)));
+    all.filter_map(|(id, image)| stamping(view, id, image, now)).take(batch).collect()
+}
+
+fn stamping(view: &View<'_>, id: &ItemId, image: &str, now: Timestamp) -> Option<Stamping> {
+    let item = view.index.item(id)?;
+    let again = item.stamp.as_ref().filter(|stamp| {
+        let forgiven = view.index.terms().retried_at.is_some_and(|retried| stamp.at <= retried);
+        let recent = stamp.at.saturating_add(ONE_FIGHT).is_ok_and(|until| now < until);
+        stamp.image == image && recent && !forgiven
+    });
+    let round = again.map_or(1, |stamp| stamp.round.saturating_add(1));
+    Some(Stamping { id: id.clone(), fence: item.fence.clone(), image: image.to_owned(), round })
+}
+
+/// What stops everything until a person looks.
+fn trouble(tier: &Tier, view: &View<'_>, record: &Record) -> Option<Hold> {
+    let index = view.index.tier(&tier.name)?;
+    let kept = record.tiers.get(&tier.name)?;
+    if let Some(id) = index.of(Standing::Contested).next() {
+        let by = view.index.item(id).and_then(|item| item.set_by.clone()).unwrap_or_else(|| "somebody else".to_owned());
+        let others = others(index.count(Standing::Contested));
+        let message = format!(
+            "{}: the image of {id}{others} was set to {} again and again, and {by} set it back",
+            tier.name, tier.image
+        );
+        return Some(Hold::new(Reason::FieldContested, message));
+    }
+    let words = |id: &ItemId| match view.index.item(id).map(|item| &item.progress) {
+        Some(Fact::Known(Progress::Failed(why))) => format!("failed: {why}"),
+        Some(Fact::Unknown(why)) => format!("was not up to date in time, for all that is known: {why}"),
+        Some(Fact::Known(Progress::Moving { .. } | Progress::Ready)) | None => {
+            format!(
+                "was not up to date within {:#}",
+                jiff::SignedDuration::try_from(tier.progress_deadline).unwrap_or_default()
+            )
+        }
+    };
+    let diagnosed = view.diagnoses.get(&tier.name);
+    let cause = diagnosed.map(|diagnosis| format!("; {}", diagnosis.message)).unwrap_or_default();
+    if let Some(id) = index.of(Standing::Failed).next() {
+        let others = others(index.count(Standing::Failed));
+        let message = format!("{}: {id}{others} {}{cause}", tier.name, words(id));
+        return Some(Hold::new(Reason::ResourceFailed, message));
+    }
+    if kept.complete {
+        return None;
+    }
+    if let Some(diagnosis) = diagnosed.filter(|diagnosis| diagnosis.hopeless) {
+        return Some(Hold::new(diagnosis.reason, format!("{}: {}", tier.name, diagnosis.message)));
+    }
+    let allowed = tier.failures_allowed(index.total(), kept.shares_done < tier.canary.len());
+    let ignored = index.count(Standing::Ignored);
+    let id = index.of(Standing::Ignored).next().filter(|_| ignored > allowed && !bug::active(Bug::FailureIgnored))?;
+    let message = format!("{}: {ignored} resources failed, and {allowed} may; {id} {}{cause}", tier.name, words(id));
+    Some(Hold::new(Reason::TooManyFailures, message))
+}
+
+fn others(count: usize) -> String {
+    match count.saturating_sub(1) {
+        0 => String::new(),
+        1 => " and one more".to_owned(),
+        more => format!(" and {more} more"),
+    }
+}
+
+/// Where gates stand that were evaluated elsewhere.
+fn judged<'a>(
+    gates: Option<&'a Vec<ExternalGate>>,
+    want: &'a Want,
+    now: Timestamp,
+) -> impl Iterator<Item = GateState> + 'a {
+    gates.into_iter().flatten().map(move |gate| judge(Cow::Owned(gate.name.clone()), gate.outcome.clone(), want, now))
+}
+
+fn judge(name: Cow<'static, str>, outcome: Outcome, want: &Want, now: Timestamp) -> GateState {
+    let set_aside = want.overrides.get(name.as_ref()).copied().filter(|_| outcome::overridable(&name));
+    outcome::judge(name, outcome, set_aside, now)
+}
+
+/// The next ones of a tier whose turn it is, or why there are none.
+fn next(
+    tier: &Tier,
+    want: &Want,
+    view: &View<'_>,
+    kept: &mut TierRecord,
+    batch: usize,
+    gates: &mut Vec<GateState>,
+    now: Timestamp,
+) -> Result<Vec<Stamping>, Hold> {
+    let Some(index) = view.index.tier(&tier.name) else { return Ok(Vec::new()) };
+    // A share that is well soaks on, whatever else is waited for.
+    let share = share(tier, index, kept, now);
+    let asked = gates_of(tier, want, view, kept, now);
+    let objection = asked.iter().find(|gate| gate.state.blocks()).and_then(|gate| gate.hold.clone());
+    gates.extend(asked);
+    if let Some(hold) = objection {
+        return Err(hold);
+    }
+    let room = share?.min(batch);
+    let (outdated, in_flight) = (index.count(Standing::Outdated), index.in_flight());
+    let limit = tier.max_in_flight.map(|amount| amount.of(index.total()).max(1));
+    let limit = limit.filter(|_| !bug::active(Bug::InFlightUnlimited));
+    // Those that go astray are on their way and counted already.
+    let mut taken: Vec<ItemId> = index.of(Standing::Astray).take(room).cloned().collect();
+    let room = room.saturating_sub(taken.len());
+    let room = limit.map_or(room, |limit| room.min(limit.saturating_sub(in_flight)));
+    taken.extend(index.take(room, view.index.lanes()));
+    let stamps: Vec<Stamping> = taken.iter().filter_map(|id| stamping(view, id, &tier.image, now)).collect();
+    if !stamps.is_empty() || batch == 0 {
+        return Ok(stamps);
+    }
+    if outdated > 0 {
+        let message =
+            format!("{}: {in_flight} are on their way, and no more may be; {outdated} are to come", tier.name);
+        return Err(Hold::new(Reason::InFlightLimit, message).until(index.next_due()));
+    }
+    Err(waits_for(tier, view, index))
+}
+
+/// What a tier waits for whose resources all have their image.
+fn waits_for(tier: &Tier, view: &View<'_>, index: &TierIndex) -> Hold {
+    if let Some(id) = index.of(Standing::Unclear).next() {
+        let why = view.index.item(id).and_then(|item| item.manual.why()).unwrap_or("nobody knows why");
+        let others = others(index.count(Standing::Unclear));
+        let message = format!("{}: whether {id}{others} may be changed can't be told: {why}", tier.name);
+        return Hold::new(Reason::ResourceUnclear, message);
+    }
+    let example = index.of(Standing::Moving).chain(index.of(Standing::Reserved)).next();
+    let example = example.map(|id| format!(", such as {id}")).unwrap_or_default();
+    let cause = view.diagnoses.get(&tier.name).map(|diagnosis| format!("; {}", diagnosis.message)).unwrap_or_default();
+    let message =
+        format!("{}: {} of {} are not up to date yet{example}{cause}", tier.name, index.remaining(), index.total());
+    Hold::new(Reason::AwaitingResources, message).until(index.next_due())
+}
+
+/// Everything that a person may have put before the next resource of this tier.
+fn gates_of(tier: &Tier, want: &Want, view: &View<'_>, kept: &mut TierRecord, now: Timestamp) -> Vec<GateState> {
+    let paused = if want.paused { Outcome::Hold(Hold::new(Reason::Paused, "paused")) } else { Outcome::Pass };
+    let approval = if !tier.approval || kept.approved {
+        Outcome::Pass
+    } else {
+        kept.asked = true;
+        let message = format!("{}: image {} is wanted and not approved yet", tier.name, tier.image);
+        Outcome::Hold(Hold::new(Reason::AwaitingApproval, message))
+    };
+    let own = [
+        ("NotPaused", paused),
+        (crate::approval::NAME, approval),
+        ("MaintenanceWindow", window::open_for(&want.windows, None, now)),
+    ];
+    let own = own.into_iter().map(|(name, outcome)| judge(Cow::Borrowed(name), outcome, want, now));
+    let said = view.gates.iter().map(|gate| judge(Cow::Owned(gate.name.clone()), gate.outcome.clone(), want, now));
+    own.chain(said).chain(judged(view.tier_gates.get(&tier.name), want, now)).collect()
+}
+
+/// How many more the share that goes first has room for; or that it has to be well for a while (E12).
+fn share(tier: &Tier, index: &TierIndex, kept: &mut TierRecord, now: Timestamp) -> Result<usize, Hold> {
+    let total = index.total();
+    let untouched = index.count(Standing::Outdated).saturating_add(index.count(Standing::Astray));
+    let stamped = total.saturating_sub(untouched);
+    while let Some(share) = tier.canary.get(kept.shares_done).filter(|_| !bug::active(Bug::CanarySkipped)) {
+        let bound = share.of(total).min(total);
+        if stamped < bound {
+            kept.well_since = None;
+            return Ok(bound.saturating_sub(stamped));
+        }
+        let moving = index.remaining().saturating_sub(untouched);
+        if moving > 0 {
+            kept.well_since = None;
+            let message = format!("{}: {moving} of the first {stamped} are not up to date yet", tier.name);
+            return Err(Hold::new(Reason::AwaitingResources, message).until(index.next_due()));
+        }
+        let since = *kept.well_since.get_or_insert(now);
+        let over = since.saturating_add(share.soak).unwrap_or(Timestamp::MAX);
+        if now < over {
+            let message =
+                format!("{}: the first {stamped} of {total} are up to date, and must be until {over}", tier.name);
+            return Err(Hold::new(Reason::Soaking, message).until(Some(over)));
+        }
+        kept.shares_done = kept.shares_done.saturating_add(1);
+        kept.well_since = None;
+    }
+    Ok(usize::MAX)
+}
+
+fn report(tier: &Tier, index: &Index, record: &Record, priority: Option<i64>, hold: Option<Hold>) -> TierReport {
+    let empty = TierIndex::default();
+    let index = index.tier(&tier.name).unwrap_or(&empty);
+    let complete = record.tiers.get(&tier.name).is_some_and(|kept| kept.complete);
+    let count = |standings: &[Standing]| standings.iter().map(|standing| index.count(*standing)).sum();
+    TierReport {
+        name: tier.name.clone(),
+        priority: tier.priority,
+        in_progress: !complete && priority == Some(tier.priority),
+        total: index.total(),
+        done: index.count(Standing::Done),
+        in_flight: index.in_flight(),
+        remaining: index.remaining(),
+        failed: index.count(Standing::Failed),
+        ignored: index.count(Standing::Ignored),
+        manual: index.count(Standing::Manual),
+        new: count(&[Standing::Blank, Standing::Fresh, Standing::Starting]),
+        hold,
+    }
+}

@@ -1,0 +1,463 @@
+//! The fleet as it was seen, kept so that nothing has to be counted again: one event costs O(log n), whatever the fleet's size.
+//!
+//! It holds nothing that could not be told from the resources, the terms, what is reserved and the time: taking events one by one and
+//! building it from scratch give the same (a property test says so).
+
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use jiff::Timestamp;
+
+use super::{
+    item::{Item, ItemId, Lane, Progress, Rank},
+    want::{Terms, TierName, TierTerms},
+};
+use crate::{
+    bug::{self, Bug},
+    fact::Fact,
+};
+
+/// So often an image is put back on a resource before it counts as contested (E13).
+const ROUNDS: u32 = 3;
+
+/// How a resource stands against what is wanted of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumIter)]
+pub enum Standing {
+    /// A person chose its image.
+    Manual,
+    /// It has no image yet (E5).
+    Blank,
+    /// It has another image and has never served: nobody would notice, and nobody waits for it (H38).
+    Fresh,
+    /// It has the image and has never served: nobody waits for it (H38).
+    Starting,
+    /// It serves from another image.
+    Outdated,
+    /// It is on its way to an image that nobody wants any more: disturbed already, so it goes before all others.
+    Astray,
+    /// A write to it is on its way, or may be (H2).
+    Reserved,
+    /// Somebody else sets its image back again and again (E13).
+    Contested,
+    /// Whether it may be touched can't be told.
+    Unclear,
+    /// It has the image, and is not up to date yet.
+    Moving,
+    /// It has the image and failed, which halts everything (E4).
+    Failed,
+    /// It has the image and failed, which does not.
+    Ignored,
+    /// It is up to date.
+    Done,
+}
+
+impl Standing {
+    /// It is on its way, and counts against the limits.
+    fn in_flight(self) -> bool {
+        match self {
+            Self::Reserved => !bug::active(Bug::ReservedNotCounted),
+            Self::Moving | Self::Astray => true,
+            Self::Manual
+            | Self::Blank
+            | Self::Fresh
+            | Self::Starting
+            | Self::Outdated
+            | Self::Contested
+            | Self::Unclear
+            | Self::Failed
+            | Self::Ignored
+            | Self::Done => false,
+        }
+    }
+}
+
+/// A resource's place in its tier.
+pub type Key = (Rank, ItemId);
+
+/// One tier of the fleet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TierIndex {
+    by_standing: BTreeMap<Standing, BTreeSet<Key>>,
+    /// The outdated ones, by what else limits them.
+    candidates: BTreeMap<Lane, BTreeSet<Key>>,
+    /// The first candidate of each lane that has room.
+    open: BTreeSet<(Key, Lane)>,
+    /// When those that are on their way have taken too long.
+    due: BTreeSet<(Timestamp, ItemId)>,
+    /// How many that have served have which image.
+    images: BTreeMap<String, usize>,
+}
+
+impl TierIndex {
+    /// How many stand so.
+    pub fn count(&self, standing: Standing) -> usize {
+        self.by_standing.get(&standing).map_or(0, BTreeSet::len)
+    }
+
+    /// Those that stand so, in their order.
+    pub fn of(&self, standing: Standing) -> impl Iterator<Item = &ItemId> {
+        self.by_standing.get(&standing).into_iter().flatten().map(|(_, id)| id)
+    }
+
+    /// How many are on their way.
+    pub fn in_flight(&self) -> usize {
+        let counted = self.by_standing.iter().filter(|(standing, _)| standing.in_flight());
+        counted.map(|(_, keys)| keys.len()).sum()
+    }
+
+    /// How many there are that have served and are ours to change.
+    pub fn total(&self) -> usize {
+        let counts = |standing: &Standing| {
+            !matches!(standing, Standing::Manual | Standing::Blank | Standing::Fresh | Standing::Starting)
+        };
+        self.by_standing.iter().filter(|(standing, _)| counts(standing)).map(|(_, keys)| keys.len()).sum()
+    }
+
+    /// How many still have another image than they shall have.
+    pub fn behind(&self) -> usize {
+        [Standing::Outdated, Standing::Astray, Standing::Reserved, Standing::Contested, Standing::Unclear]
+            .into_iter()
+            .map(|standing| self.count(standing))
+            .sum()
+    }
+
+    /// How many are waited for before the tier is done.
+    pub fn remaining(&self) -> usize {
+        let moving = if bug::active(Bug::StampedIsDone) { 0 } else { self.count(Standing::Moving) };
+        self.behind().saturating_add(moving).saturating_add(self.count(Standing::Failed))
+    }
+
+    /// The image that most have; of several, the first by name.
+    pub fn usual_image(&self) -> Option<&str> {
+        let most = self.images.iter().max_by(|a, b| a.1.cmp(b.1).then_with(|| b.0.cmp(a.0)));
+        most.map(|(image, _)| image.as_str())
+    }
+
+    /// When the next one has taken too long.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// The next ones to change, at most so many, in their order, as far as their lanes have room.
+    pub fn take(&self, limit: usize, lanes: &Lanes) -> Vec<ItemId> {
+        let mut open = self.open.iter().peekable();
+        // Further candidates of lanes that were taken from already, smallest first.
+        let mut more: BinaryHeap<std::cmp::Reverse<(&Key, &Lane)>> = BinaryHeap::new();
+        let mut taken_of: BTreeMap<&Lane, usize> = BTreeMap::new();
+        let mut taken = Vec::new();
+        while taken.len() < limit {
+            let from_open = open.peek().map(|(key, lane)| (key, lane));
+            let from_more = more.peek().map(|reverse| reverse.0);
+            let Some((key, lane)) = (match (from_open, from_more) {
+                (Some(first), Some(second)) => Some(first.min(second)),
+                (first, second) => first.or(second),
+            }) else {
+                break;
+            };
+            if from_more == Some((key, lane)) {
+                more.pop();
+            } else {
+                open.next();
+            }
+            taken.push(key.1.clone());
+            let used = taken_of.entry(lane).or_default();
+            *used = used.saturating_add(1);
+            let after = (std::ops::Bound::Excluded(key), std::ops::Bound::Unbounded);
+            let next = self.candidates.get(lane).and_then(|keys| keys.range(after).next());
+            if let Some(next) = next.filter(|_| lanes.room(lane) > *used) {
+                more.push(std::cmp::Reverse((next, lane)));
+            }
+        }
+        taken
+    }
+
+    fn change_images(&mut self, item: &Item, by: fn(usize) -> usize) {
+        let Some(image) = item.image.as_ref().filter(|_| item.deployed && !item.manual.is(&true)) else { return };
+        let count = by(self.images.get(image).copied().unwrap_or(0));
+        if count == 0 {
+            self.images.remove(image);
+        } else {
+            self.images.insert(image.clone(), count);
+        }
+    }
+}
+
+/// What is on its way in each lane, in all tiers together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lanes {
+    limit: Option<usize>,
+    in_flight: BTreeMap<Lane, usize>,
+}
+
+impl Lanes {
+    /// How many more may be on their way there. Who is in no lane is not limited by any.
+    pub fn room(&self, lane: &Lane) -> usize {
+        match self.limit.filter(|_| !lane.0.is_empty()) {
+            Some(limit) => limit.saturating_sub(self.in_flight.get(lane).copied().unwrap_or(0)),
+            None => usize::MAX,
+        }
+    }
+
+    fn change(&mut self, lane: &Lane, by: fn(usize) -> usize) {
+        let count = by(self.in_flight.get(lane).copied().unwrap_or(0));
+        if count == 0 {
+            self.in_flight.remove(lane);
+        } else {
+            self.in_flight.insert(lane.clone(), count);
+        }
+    }
+}
+
+/// The fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index {
+    terms: Terms,
+    now: Timestamp,
+    items: BTreeMap<ItemId, Item>,
+    reserved: BTreeSet<ItemId>,
+    tiers: BTreeMap<TierName, TierIndex>,
+    lanes: Lanes,
+    /// Resources that no tier takes.
+    untaken: BTreeSet<ItemId>,
+}
+
+fn more(count: usize) -> usize {
+    count.saturating_add(1)
+}
+
+fn fewer(count: usize) -> usize {
+    count.saturating_sub(1)
+}
+
+impl Index {
+    /// An empty fleet.
+    pub fn new(terms: Terms, now: Timestamp) -> Self {
+        let tiers = terms.tiers.keys().map(|name| (name.clone(), TierIndex::default())).collect();
+        let lanes = Lanes { limit: terms.lane_limit, in_flight: BTreeMap::new() };
+        Self { terms, now, items: BTreeMap::new(), reserved: BTreeSet::new(), tiers, lanes, untaken: BTreeSet::new() }
+    }
+
+    /// What it is held against.
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// A tier.
+    pub fn tier(&self, name: &TierName) -> Option<&TierIndex> {
+        self.tiers.get(name)
+    }
+
+    /// A resource.
+    pub fn item(&self, id: &ItemId) -> Option<&Item> {
+        self.items.get(id)
+    }
+
+    /// All resources.
+    pub fn items(&self) -> impl Iterator<Item = (&ItemId, &Item)> {
+        self.items.iter()
+    }
+
+    /// What may be on its way.
+    pub fn reserved(&self) -> &BTreeSet<ItemId> {
+        &self.reserved
+    }
+
+    /// What is on its way in each lane.
+    pub fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
+    /// How many resources no tier takes.
+    pub fn untaken(&self) -> usize {
+        self.untaken.len()
+    }
+
+    /// The tier of a resource and how it stands there.
+    pub fn standing(&self, id: &ItemId) -> Option<(&TierName, Standing)> {
+        let item = self.items.get(id)?;
+        let (name, terms) = self.terms.tier_of(&item.tier)?;
+        Some((name, stand(item, terms, &self.terms, self.reserved.contains(id), self.now)))
+    }
+
+    /// A resource was seen like this.
+    pub fn observe(&mut self, id: &ItemId, item: Item) {
+        self.take_out(id);
+        self.items.insert(id.clone(), item);
+        self.put_in(id);
+    }
+
+    /// A resource is gone.
+    pub fn forget(&mut self, id: &ItemId) {
+        self.take_out(id);
+        self.items.remove(id);
+    }
+
+    /// A write to it is about to be sent, or may still be on its way.
+    pub fn reserve(&mut self, id: &ItemId) {
+        self.take_out(id);
+        self.reserved.insert(id.clone());
+        self.put_in(id);
+    }
+
+    /// The write was answered, or can't land any more.
+    pub fn release(&mut self, id: &ItemId) {
+        self.take_out(id);
+        self.reserved.remove(id);
+        self.put_in(id);
+    }
+
+    /// Time passed: those whose deadline is over stand differently now.
+    pub fn advance(&mut self, now: Timestamp) {
+        if now < self.now {
+            // A clock that was set back: what was over may not be any more.
+            self.rebuild(self.terms.clone(), now);
+            return;
+        }
+        let over = |tier: &TierIndex| {
+            let over = tier.due.iter().take_while(|(at, _)| *at <= now);
+            over.map(|(_, id)| id.clone()).collect::<Vec<_>>()
+        };
+        let over: Vec<ItemId> = self.tiers.values().flat_map(over).collect();
+        // Out while it is still before, and in again after.
+        for id in &over {
+            self.take_out(id);
+        }
+        self.now = now;
+        for id in &over {
+            self.put_in(id);
+        }
+    }
+
+    /// Something else is wanted now. Nothing is left as it was, so everything is looked at.
+    pub fn rebuild(&mut self, terms: Terms, now: Timestamp) {
+        let items = std::mem::take(&mut self.items);
+        let reserved = std::mem::take(&mut self.reserved);
+        *self = Self::new(terms, now);
+        self.reserved = reserved;
+        for (id, item) in items {
+            self.observe(&id, item);
+        }
+    }
+
+    fn take_out(&mut self, id: &ItemId) {
+        self.place(id, false);
+    }
+
+    fn put_in(&mut self, id: &ItemId) {
+        self.place(id, true);
+    }
+
+    /// Takes a resource into everything that is kept about it, or out of it: the same places both ways.
+    fn place(&mut self, id: &ItemId, present: bool) {
+        let Some(item) = self.items.get(id) else { return };
+        let Some((name, terms)) = self.terms.tier_of(&item.tier) else {
+            set(&mut self.untaken, id.clone(), present);
+            return;
+        };
+        let standing = stand(item, terms, &self.terms, self.reserved.contains(id), self.now);
+        let Some(tier) = self.tiers.get_mut(name) else { return };
+        let key = (item.rank(), id.clone());
+        let by = if present { more } else { fewer };
+        let keys = tier.by_standing.entry(standing).or_default();
+        set(keys, key.clone(), present);
+        if keys.is_empty() {
+            tier.by_standing.remove(&standing);
+        }
+        tier.change_images(item, by);
+        let lane = &item.lane;
+        match standing {
+            Standing::Outdated => {
+                let keys = tier.candidates.entry(lane.clone()).or_default();
+                let first = keys.first().cloned();
+                set(keys, key, present);
+                let now_first = keys.first().cloned();
+                if keys.is_empty() {
+                    tier.candidates.remove(lane);
+                }
+                if first != now_first {
+                    if let Some(first) = first {
+                        tier.open.remove(&(first, lane.clone()));
+                    }
+                    if let Some(first) = now_first.filter(|_| self.lanes.room(lane) > 0) {
+                        tier.open.insert((first, lane.clone()));
+                    }
+                }
+            }
+            Standing::Moving => set(&mut tier.due, (due(item, terms, &self.terms), id.clone()), present),
+            Standing::Manual
+            | Standing::Blank
+            | Standing::Fresh
+            | Standing::Starting
+            | Standing::Astray
+            | Standing::Reserved
+            | Standing::Contested
+            | Standing::Unclear
+            | Standing::Failed
+            | Standing::Ignored
+            | Standing::Done => {}
+        }
+        if standing.in_flight() {
+            let was_open = self.lanes.room(lane) > 0;
+            self.lanes.change(lane, by);
+            let is_open = self.lanes.room(lane) > 0;
+            if was_open != is_open {
+                for tier in self.tiers.values_mut() {
+                    if let Some(first) = tier.candidates.get(lane).and_then(BTreeSet::first) {
+                        set(&mut tier.open, (first.clone(), lane.clone()), is_open);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn set<T: Ord>(set: &mut BTreeSet<T>, value: T, present: bool) {
+    if present {
+        set.insert(value);
+    } else {
+        set.remove(&value);
+    }
+}
+
+/// When a resource that is on its way has taken too long.
+fn due(item: &Item, tier: &TierTerms, terms: &Terms) -> Timestamp {
+    let stamped = item.stamp.as_ref().filter(|stamp| Some(&stamp.image) == item.image.as_ref()).map(|stamp| stamp.at);
+    let unready = match &item.progress {
+        Fact::Known(Progress::Moving { since }) => *since,
+        Fact::Known(Progress::Ready | Progress::Failed(_)) | Fact::Unknown(_) => None,
+    };
+    let from = stamped.or(tier.begun_at).max(unready).max(terms.retried_at);
+    from.map_or(Timestamp::MAX, |from| from.saturating_add(tier.deadline).unwrap_or(Timestamp::MAX))
+}
+
+/// How a resource stands: the one place that says so.
+fn stand(item: &Item, tier: &TierTerms, terms: &Terms, reserved: bool, now: Timestamp) -> Standing {
+    match item.manual {
+        Fact::Known(true) if !bug::active(Bug::ManualStamped) => return Standing::Manual,
+        Fact::Known(_) => {}
+        Fact::Unknown(_) => return Standing::Unclear,
+    }
+    let Some(image) = item.image.as_ref().filter(|image| !image.is_empty()) else {
+        return if reserved { Standing::Reserved } else { Standing::Blank };
+    };
+    if *image != tier.image && !bug::active(Bug::HealthAlone) {
+        let fought = |stamp: &&super::item::Stamp| {
+            stamp.image == tier.image && stamp.round >= ROUNDS && terms.retried_at.is_none_or(|at| stamp.at > at)
+        };
+        return match item.stamp.as_ref().filter(fought) {
+            _ if reserved => Standing::Reserved,
+            Some(_) if !bug::active(Bug::ContestedFought) => Standing::Contested,
+            _ if !item.deployed => Standing::Fresh,
+            _ if item.is_disturbed() => Standing::Astray,
+            _ => Standing::Outdated,
+        };
+    }
+    let failed =
+        if item.failure_halts && !bug::active(Bug::FailureIgnored) { Standing::Failed } else { Standing::Ignored };
+    match &item.progress {
+        Fact::Known(Progress::Ready) => Standing::Done,
+        _ if !item.deployed => Standing::Starting,
+        Fact::Known(Progress::Failed(_)) => failed,
+        Fact::Known(Progress::Moving { .. }) | Fact::Unknown(_) if due(item, tier, terms) <= now => failed,
+        Fact::Known(Progress::Moving { .. }) | Fact::Unknown(_) => Standing::Moving,
+    }
+}

@@ -1,0 +1,132 @@
+//! What is seen of one resource of a fleet.
+
+use std::{fmt, sync::Arc};
+
+use jiff::Timestamp;
+
+use crate::fact::Fact;
+
+/// One resource. Cheap to copy: a fleet names it in several places.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ItemId(Arc<(String, String)>);
+
+impl ItemId {
+    /// A resource of this namespace and name; the namespace is empty where its kind has none.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self(Arc::new((namespace.into(), name.into())))
+    }
+
+    /// Its namespace; empty where its kind has none.
+    pub fn namespace(&self) -> &str {
+        &self.0.0
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0.1
+    }
+}
+
+impl fmt::Display for ItemId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.namespace().is_empty() {
+            write!(f, "{}/", self.namespace())?;
+        }
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Debug for ItemId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What a write names, so that it meets the resource as it was seen or misses (H1, H5).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fence {
+    /// Which of that name.
+    pub uid: String,
+    /// As it was seen.
+    pub resource_version: String,
+}
+
+/// What limits a resource beside its tier: the node that it runs on, its zone. Empty where nothing does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lane(pub String);
+
+/// Where a resource stands in the order of its tier: fixed for its whole life and unlike its name, so that a share of a tier is no
+/// corner of it, and is the same share after a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank(u64);
+
+impl Rank {
+    /// The rank that a uid gives: FNV-1a.
+    fn of(uid: &str) -> Self {
+        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        Self(uid.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
+    }
+}
+
+/// What a resource says of itself, judged at its newest generation (H38).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It is what its spec says.
+    Ready,
+    /// Not yet.
+    Moving {
+        /// Since when, where it tells.
+        since: Option<Timestamp>,
+    },
+    /// It gave up, and says so.
+    Failed(String),
+}
+
+/// What we wrote on a resource with its image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// The image.
+    pub image: String,
+    /// When.
+    pub at: Timestamp,
+    /// For how many times this one, on this resource, within a while.
+    pub round: u32,
+}
+
+/// One resource as it was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// What a write to it must name.
+    pub fence: Fence,
+    /// The tier that it asks for by its label; empty without one.
+    pub tier: String,
+    /// What else limits it.
+    pub lane: Lane,
+    /// The image that its spec names.
+    pub image: Option<String>,
+    /// A person chose its image, and it is left alone (E4).
+    pub manual: Fact<bool>,
+    /// It has served at least once (H38).
+    pub deployed: bool,
+    /// Its failure stops everything (E4).
+    pub failure_halts: bool,
+    /// How far it is with its image.
+    pub progress: Fact<Progress>,
+    /// What we wrote on it last.
+    pub stamp: Option<Stamp>,
+    /// Who else set its image last, where that is known.
+    pub set_by: Option<String>,
+}
+
+impl Item {
+    /// Its place in the order of its tier.
+    pub fn rank(&self) -> Rank {
+        Rank::of(&self.fence.uid)
+    }
+
+    /// We set it on the way to the image that it has, and it has not arrived.
+    pub fn is_disturbed(&self) -> bool {
+        let stamped = self.stamp.as_ref().is_some_and(|stamp| self.image.as_ref() == Some(&stamp.image));
+        stamped && matches!(self.progress, Fact::Known(Progress::Moving { .. }) | Fact::Unknown(_))
+    }
+}

@@ -1,0 +1,41 @@
+//! Each seeded bug of the fleet's planner is caught by the walks.
+
+use std::panic::catch_unwind;
+
+use rstest::rstest;
+use windlass_plan::bug::{Bug, plant};
+
+use super::{limits, walks::walk};
+
+/// More walks than any of them needs.
+const WALKS: u64 = 3_000;
+
+#[rstest]
+#[case::order(Bug::TierOrderIgnored, "before")]
+#[case::health_alone(Bug::HealthAlone, "")]
+#[case::stamped_is_done(Bug::StampedIsDone, "before")]
+#[case::limits(Bug::InFlightUnlimited, "on their way")]
+#[case::shares(Bug::CanarySkipped, "")]
+#[case::manual(Bug::ManualStamped, "is manual")]
+#[case::failures(Bug::FailureIgnored, "failed")]
+#[case::new_ones(Bug::NewImageTooEarly, "new image too early")]
+#[case::contests(Bug::ContestedFought, "fought over")]
+fn a_bug_in_the_fleet_is_caught(#[case] bug: Bug, #[case] words: &str) {
+    let caught = (0..WALKS).find_map(|seed| {
+        plant(Some(bug));
+        let result = catch_unwind(|| walk(seed));
+        plant(None);
+        let said = result.err()?.downcast_ref::<String>().cloned().unwrap_or_default();
+        said.contains(words).then_some((seed, said))
+    });
+    let (seed, said) = caught.unwrap_or_else(|| panic!("{bug:?} was not caught in {WALKS} walks"));
+    println!("{bug:?} was caught by walk {seed}: {said}");
+}
+
+#[test]
+fn not_counting_what_is_reserved_is_caught() {
+    plant(Some(Bug::ReservedNotCounted));
+    let result = catch_unwind(limits::h2_what_is_reserved_counts_as_if_it_were_on_its_way);
+    plant(None);
+    assert!(result.is_err());
+}

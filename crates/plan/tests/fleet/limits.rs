@@ -1,0 +1,132 @@
+//! Limits: how many at once, in a tier and in a lane, and how many may fail (H2, H36).
+
+use rstest::rstest;
+use windlass_plan::{
+    Fact, Reason,
+    fleet::{Amount, Diagnosis, Lane, Progress, Standing, TierName, Verdict},
+};
+
+use super::world::{V1, V2, World, at_most, id, reason, serving, tier, want};
+
+const NAMES: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+
+fn ten() -> World {
+    World::new(want(vec![tier("", V2, 0)]), NAMES.map(|name| (name, serving(name, "", V1))))
+}
+
+#[rstest]
+#[case::a_number(Amount::Count(4), 4)]
+#[case::a_share(Amount::Percent(35), 3)]
+#[case::never_nobody(Amount::Percent(5), 1)]
+fn so_many_are_on_their_way_at_once(#[case] limit: Amount, #[case] count: usize) {
+    let mut world = ten();
+    world.want.tiers[0].max_in_flight = Some(limit);
+    let first = world.step();
+    assert_eq!(first.stamps.len(), count);
+    assert_eq!(reason(&world.step()), "InFlightLimit");
+    world.arrive(&first.stamps[0].id);
+    assert_eq!(world.step().stamps.len(), 1);
+}
+
+#[test]
+pub fn h2_what_is_reserved_counts_as_if_it_were_on_its_way() {
+    let mut world = ten();
+    world.want.tiers[0].max_in_flight = at_most(4);
+    let plan = world.plan();
+    for stamp in &plan.stamps[..3] {
+        world.index.reserve(&stamp.id);
+    }
+    let next = world.plan();
+    assert_eq!(next.stamps.len(), 1, "{next:?}");
+    assert!(!plan.stamps[..3].iter().any(|stamp| stamp.id == next.stamps[0].id));
+    world.index.release(&plan.stamps[0].id);
+    assert_eq!(world.plan().stamps.len(), 2);
+}
+
+#[test]
+fn lanes_have_a_limit_of_their_own() {
+    let mut world = ten();
+    world.want.lane_limit = Some(2);
+    world.wish(world.want.clone());
+    for (number, name) in NAMES.iter().enumerate() {
+        let lane = if number < 7 { "node-1" } else { "node-2" };
+        world.change(&id(name), |item| item.lane = Lane(lane.into()));
+    }
+    let plan = world.step();
+    assert_eq!(plan.stamps.len(), 4, "two of each node");
+    assert_eq!(reason(&world.step()), "InFlightLimit");
+    let gone = plan.stamps.iter().find(|stamp| NAMES[..7].contains(&stamp.id.name())).unwrap();
+    world.arrive(&gone.id);
+    let plan = world.step();
+    assert_eq!(plan.stamps.len(), 1);
+    assert!(NAMES[..7].contains(&plan.stamps[0].id.name()), "its own node has room");
+}
+
+#[test]
+fn a_batch_is_bounded() {
+    let mut world = ten();
+    world.want.batch = 3;
+    assert_eq!(world.step().stamps.len(), 3);
+    assert_eq!(world.step().stamps.len(), 3);
+}
+
+#[rstest]
+#[case::a_few_by_themselves(None, 3, false)]
+#[case::and_then_no_more(None, 4, true)]
+#[case::as_many_as_allowed(Some(Amount::Count(5)), 5, false)]
+#[case::none(Some(Amount::Count(0)), 1, true)]
+#[case::a_share(Some(Amount::Percent(20)), 3, true)]
+fn h36_failures_that_do_not_halt_are_counted(
+    #[case] limit: Option<Amount>,
+    #[case] failed: usize,
+    #[case] halts: bool,
+) {
+    let mut world = ten();
+    world.want.tiers[0].max_failures = limit;
+    world.want.tiers[0].max_in_flight = at_most(8);
+    let plan = world.step();
+    for stamp in &plan.stamps[..failed] {
+        world.change(&stamp.id, |item| {
+            item.failure_halts = false;
+            item.progress = Fact::Known(Progress::Failed("crashed".into()));
+        });
+    }
+    let plan = world.step();
+    assert_eq!(matches!(plan.verdict, Verdict::Halt(_)), halts, "{:?}", plan.verdict);
+    assert_eq!(plan.stamps.is_empty(), halts);
+}
+
+#[test]
+fn e12_taking_too_long_is_a_failure_and_retry_gives_another_chance() {
+    let mut world = ten();
+    world.step();
+    world.wait(599);
+    assert_eq!(world.standing("a"), Standing::Moving);
+    world.wait(1);
+    assert_eq!(world.standing("a"), Standing::Failed);
+    let plan = world.step();
+    let Verdict::Halt(hold) = &plan.verdict else { panic!("{plan:?}") };
+    assert!(hold.message.contains("was not up to date within 10m"), "{}", hold.message);
+    assert!(hold.message.contains("and 9 more"), "{}", hold.message);
+    world.retry = true;
+    world.step();
+    assert_eq!(reason(&world.step()), "AwaitingResources");
+}
+
+#[test]
+fn e12_an_image_that_nobody_can_pull_is_not_waited_for() {
+    let mut world = ten();
+    world.want.tiers[0].max_in_flight = at_most(2);
+    world.step();
+    let message = "all of 2 can't pull r/dicom:v2: manifest unknown".to_owned();
+    let mut diagnosis = Diagnosis { reason: Reason::ImagePullFailed, message, hopeless: false };
+    world.diagnoses.insert(TierName::default(), diagnosis.clone());
+    let plan = world.step();
+    assert_eq!(reason(&plan), "InFlightLimit");
+    diagnosis.hopeless = true;
+    world.diagnoses.insert(TierName::default(), diagnosis);
+    let plan = world.step();
+    let Verdict::Halt(hold) = &plan.verdict else { panic!("{plan:?}") };
+    assert_eq!(hold.reason, Reason::ImagePullFailed);
+    assert!(hold.message.contains("manifest unknown"), "{}", hold.message);
+}

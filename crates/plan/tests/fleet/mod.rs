@@ -1,0 +1,11 @@
+//! Fleets, from the outside: what `fleet::decide` answers, and that the index never has to be rebuilt.
+
+#[cfg(feature = "seeded-bugs")]
+mod bugs;
+mod contests;
+mod index;
+mod limits;
+mod shares;
+mod tiers;
+mod walks;
+mod world;

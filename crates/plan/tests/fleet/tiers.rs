@@ -1,0 +1,232 @@
+//! Tiers: who belongs where, who goes first, when one is done (E2–E5, E7, H38).
+
+use std::collections::BTreeSet;
+
+use windlass_plan::{
+    Fact,
+    fleet::{Progress, Standing, TierName, Verdict},
+};
+
+use super::world::{V1, V2, V3, World, at, id, names, reason, serving, tier, want};
+
+/// The source document's example: everybody on v1, earlyAccess on v2.
+fn document() -> World {
+    let tiers = vec![tier("", V2, 0), tier("earlyAccess", V3, 1)];
+    World::new(
+        want(tiers),
+        [
+            ("a", serving("a", "", V1)),
+            ("b", serving("b", "unheard-of", V1)),
+            ("e", serving("e", "earlyAccess", V2)),
+            ("f", serving("f", "earlyAccess", V2)),
+        ],
+    )
+}
+
+fn new_image(world: &World, name: &str) -> String {
+    world.record.tiers[&TierName(name.to_owned())].new_image.clone()
+}
+
+#[test]
+fn e3_the_higher_priority_goes_first_and_the_next_one_waits_for_it() {
+    let mut world = document();
+    let plan = world.step();
+    assert_eq!(names(&plan), BTreeSet::from(["e", "f"]));
+    assert_eq!(plan.record.current.map(|(priority, _)| priority), Some(1));
+    assert!(plan.tiers[0].in_progress && !plan.tiers[1].in_progress, "{:?}", plan.tiers);
+    // As the document shows it: the old images for new ones, both tiers unfinished.
+    assert_eq!((new_image(&world, ""), new_image(&world, "earlyAccess")), (V1.to_owned(), V2.to_owned()));
+
+    world.arrive(&id("e"));
+    let plan = world.step();
+    assert_eq!((names(&plan), reason(&plan)), (BTreeSet::new(), "AwaitingResources"));
+    world.arrive(&id("f"));
+    let plan = world.step();
+    assert_eq!(names(&plan), BTreeSet::from(["a", "b"]), "the empty tier takes what no other names");
+    assert_eq!(new_image(&world, "earlyAccess"), V3);
+    world.arrive_all();
+    assert_eq!(world.step().verdict, Verdict::Done);
+    assert_eq!((new_image(&world, ""), new_image(&world, "earlyAccess")), (V2.to_owned(), V3.to_owned()));
+    assert_eq!(world.record.current, None);
+}
+
+#[test]
+fn e2_without_an_empty_tier_nobody_else_is_touched() {
+    let mut world = World::new(
+        want(vec![tier("a", V2, 0)]),
+        [("a", serving("a", "a", V1)), ("b", serving("b", "", V1)), ("c", serving("c", "c", V1))],
+    );
+    assert_eq!(names(&world.step()), BTreeSet::from(["a"]));
+    assert_eq!(world.index.untaken(), 2);
+    world.arrive_all();
+    assert_eq!(world.step().verdict, Verdict::Done);
+}
+
+#[test]
+fn h38_health_alone_is_not_enough_and_neither_is_the_image() {
+    let mut world = document();
+    world.step();
+    world.change(&id("e"), |item| item.image = Some(V2.to_owned()));
+    world.arrive_all();
+    assert_eq!(names(&world.step()), BTreeSet::from(["e"]), "it is well, with another image");
+    let plan = world.step();
+    assert_eq!(reason(&plan), "AwaitingResources", "it has the image, and is not well");
+}
+
+#[test]
+fn e4_a_manual_image_is_left_alone_and_holds_nobody_up() {
+    let mut world = document();
+    world.change(&id("e"), |item| item.manual = Fact::Known(true));
+    assert_eq!(names(&world.step()), BTreeSet::from(["f"]));
+    world.arrive(&id("f"));
+    assert_eq!(names(&world.step()), BTreeSet::from(["a", "b"]));
+    assert_eq!(world.images()["e"], V2);
+}
+
+#[test]
+fn e4_what_can_not_be_told_is_not_touched_and_holds_its_tier() {
+    let mut world = document();
+    world.change(&id("e"), |item| item.manual = Fact::Unknown("no such key".into()));
+    assert_eq!(names(&world.step()), BTreeSet::from(["f"]));
+    world.arrive(&id("f"));
+    assert_eq!(reason(&world.step()), "ResourceUnclear");
+}
+
+#[test]
+fn e4_a_failure_halts_only_where_it_says_so() {
+    let mut world = document();
+    world.change(&id("e"), |item| item.failure_halts = false);
+    world.step();
+    let fails = |world: &mut World, name| {
+        world.change(&id(name), |item| item.progress = Fact::Known(Progress::Failed("no room".into())));
+    };
+    fails(&mut world, "e");
+    world.arrive(&id("f"));
+    assert_eq!(names(&world.step()), BTreeSet::from(["a", "b"]), "a failure that is ignored");
+    fails(&mut world, "a");
+    let plan = world.step();
+    let Verdict::Halt(hold) = &plan.verdict else { panic!("{plan:?}") };
+    assert_eq!(hold.reason.name(), "ResourceFailed");
+    assert!(hold.message.contains("clinic/a failed: no room"), "{}", hold.message);
+    world.arrive(&id("a"));
+    world.arrive(&id("b"));
+    assert_eq!(world.step().verdict, Verdict::Done, "repaired");
+}
+
+#[test]
+fn a_failure_above_stops_what_is_below() {
+    let mut world = document();
+    world.step();
+    world.arrive_all();
+    world.want.tiers[0].max_in_flight = super::world::at_most(1);
+    assert_eq!(world.step().stamps.len(), 1);
+    world.change(&id("e"), |item| item.progress = Fact::Known(Progress::Failed("fell over".into())));
+    world.arrive(&id("a"));
+    world.arrive(&id("b"));
+    let plan = world.step();
+    assert_eq!((names(&plan), reason(&plan)), (BTreeSet::new(), "ResourceFailed"));
+}
+
+#[test]
+fn e5_a_new_one_gets_the_old_image_until_its_tier_is_done() {
+    let mut world = document();
+    let blank = |tier: &str| {
+        let mut item = serving("n", tier, V1);
+        (item.image, item.deployed) = (None, false);
+        item.progress = Fact::Known(Progress::Moving { since: None });
+        item
+    };
+    world.step();
+    world.add("n", blank("earlyAccess"));
+    world.step();
+    assert_eq!(world.images()["n"], V2, "the old one");
+    assert_eq!(world.standing("n"), Standing::Fresh);
+    world.arrive(&id("e"));
+    world.arrive(&id("f"));
+    let plan = world.step();
+    assert!(world.record.tiers[&TierName("earlyAccess".into())].complete, "who never served holds nobody up (H38)");
+    assert!(names(&plan).contains("n"), "and follows: {plan:?}");
+    assert_eq!(world.images()["n"], V3);
+    world.add("m", blank("earlyAccess"));
+    assert!(names(&world.step()).contains("m"));
+    assert_eq!(world.images()["m"], V3, "the new one");
+}
+
+#[test]
+fn e5_paused_or_halted_a_new_one_still_gets_its_image() {
+    let mut world = document();
+    world.want.paused = true;
+    let mut item = serving("n", "", V1);
+    (item.image, item.deployed) = (None, false);
+    world.add("n", item);
+    let plan = world.step();
+    assert_eq!(names(&plan), BTreeSet::from(["n"]));
+    assert_eq!(reason(&world.step()), "Paused");
+}
+
+#[test]
+fn e7_a_late_one_or_another_tier_takes_a_tier_back() {
+    let mut world = document();
+    for _ in 0..3 {
+        world.step();
+        world.arrive_all();
+    }
+    assert_eq!(world.step().verdict, Verdict::Done);
+    world.add("late", serving("late", "earlyAccess", V1));
+    let plan = world.step();
+    assert_eq!(names(&plan), BTreeSet::from(["late"]));
+    assert!(plan.tiers[0].in_progress);
+    assert_eq!(new_image(&world, "earlyAccess"), V3, "new ones keep what was proven");
+    world.arrive_all();
+    assert_eq!(world.step().verdict, Verdict::Done);
+    world.change(&id("a"), |item| item.tier = "earlyAccess".into());
+    assert_eq!(names(&world.step()), BTreeSet::from(["a"]));
+    assert_eq!(world.images()["a"], V3);
+}
+
+#[test]
+fn a_moment_of_illness_does_not_take_a_done_tier_back() {
+    let mut world = document();
+    for _ in 0..3 {
+        world.step();
+        world.arrive_all();
+    }
+    let ill = Progress::Moving { since: Some(at(7200)) };
+    world.wait(7200);
+    world.change(&id("e"), |item| item.progress = Fact::Known(ill));
+    assert_eq!(world.step().verdict, Verdict::Done);
+}
+
+#[test]
+fn e11_another_image_half_way_drops_the_first() {
+    let mut world = document();
+    world.step();
+    let mut other = world.want.clone();
+    other.tiers[1].image = "r/dicom:v4".into();
+    world.wish(other);
+    assert_eq!(names(&world.step()), BTreeSet::from(["e", "f"]));
+    assert_eq!(new_image(&world, "earlyAccess"), V2, "what was last proven");
+    world.arrive_all();
+    assert_eq!(names(&world.step()), BTreeSet::from(["a", "b"]));
+}
+
+#[test]
+fn nobody_to_change_is_done_at_once() {
+    let mut world = World::new(want(vec![tier("", V2, 0)]), []);
+    assert_eq!(world.step().verdict, Verdict::Done);
+    assert_eq!(new_image(&world, ""), V2);
+}
+
+#[test]
+fn an_approval_is_asked_for_each_image_and_shown_before_it_counts() {
+    let mut world = document();
+    world.want.tiers[1].approval = true;
+    world.approve = true;
+    assert_eq!(reason(&world.step()), "AwaitingApproval", "nothing was shown yet");
+    world.approve = true;
+    assert_eq!(names(&world.step()), BTreeSet::from(["e", "f"]));
+    let mut other = world.want.clone();
+    other.tiers[1].image = "r/dicom:v4".into();
+    world.wish(other);
+    assert_eq!(reason(&world.step()), "AwaitingApproval");
+}

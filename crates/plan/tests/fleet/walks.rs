@@ -1,0 +1,316 @@
+//! Random walks of a fleet, with what must hold checked at every write: order, limits, shares, and that nobody is touched who must not be.
+
+use std::collections::BTreeSet;
+
+use windlass_plan::{
+    Fact,
+    fleet::{Item, ItemId, Lane, Progress, Stamping, TierName, Verdict},
+};
+
+use super::world::{V1, V2, V3, World, at_most, first, id, serving, tier, want};
+use crate::support::world::Dice;
+
+const TIERS: [&str; 3] = ["", "early", "late"];
+const LANES: [&str; 3] = ["", "n1", "n2"];
+const PATIENCE: usize = 600;
+
+struct Walk {
+    world: World,
+    dice: Dice,
+    seed: u64,
+    /// What these images have in common: nobody can run them.
+    bad: BTreeSet<String>,
+    /// Who set back what we stamped.
+    meddles: BTreeSet<ItemId>,
+    /// Images that a whole tier was up to date with.
+    proven: BTreeSet<(TierName, String)>,
+    /// Who was up to date with which image.
+    well: BTreeSet<(ItemId, String)>,
+    born: u32,
+}
+
+/// One walk; panics where something happens that must not.
+pub fn walk(seed: u64) {
+    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x0F1E_E7);
+    let mut tiers = vec![tier("", V2, 0), tier("early", V2, 2), tier("late", V2, i64::from(dice.below(2)))];
+    for tier in &mut tiers {
+        if dice.below(2) == 0 {
+            tier.max_in_flight = at_most(1 + dice.below(3) as usize);
+        }
+        if dice.below(2) == 0 {
+            tier.canary = vec![first(20, 30), first(60, 60)];
+        }
+    }
+    let mut wanted = want(tiers);
+    wanted.lane_limit = [None, Some(1), Some(2)][dice.below(3) as usize];
+    wanted.batch = 1 + dice.below(6) as usize;
+    let mut walk = Walk {
+        world: World::new(wanted, []),
+        dice,
+        seed,
+        bad: BTreeSet::new(),
+        meddles: BTreeSet::new(),
+        proven: BTreeSet::new(),
+        well: BTreeSet::new(),
+        born: 0,
+    };
+    for _ in 0..walk.dice.below(14) {
+        walk.bear(true);
+    }
+    for _ in 0..60 {
+        walk.pass(true);
+        walk.strike();
+    }
+    walk.make_peace();
+    for _ in 0..PATIENCE {
+        if walk.pass(false) == Verdict::Done {
+            walk.everything_is_up_to_date();
+            return;
+        }
+        walk.service(true);
+        walk.world.wait(15);
+    }
+    panic!("walk {seed} never ends: {:?}", walk.world.plan());
+}
+
+impl Walk {
+    fn bear(&mut self, served: bool) {
+        self.born += 1;
+        let name = format!("r{}", self.born);
+        let mut item = serving(&name, TIERS[self.dice.below(3) as usize], V1);
+        item.lane = Lane(LANES[self.dice.below(3) as usize].into());
+        item.failure_halts = self.dice.below(3) > 0;
+        if !served {
+            (item.image, item.deployed) = (None, false);
+            item.progress = Fact::Known(Progress::Moving { since: None });
+        }
+        self.world.add(&name, item);
+    }
+
+    /// One look of the operator. Writes may be lost; an operator may die between two of them, and its successor counts what it reserved.
+    fn pass(&mut self, trouble: bool) -> Verdict {
+        let ready = self.world.items.iter().filter(|(_, item)| item.progress == Fact::Known(Progress::Ready));
+        self.well.extend(ready.filter_map(|(id, item)| Some((id.clone(), item.image.clone()?))));
+        let plan = self.world.plan();
+        let deaths = if trouble { self.dice.below(4) } else { 1 };
+        self.world.keep(&plan);
+        let done = plan.record.tiers.iter().filter(|(_, kept)| kept.complete);
+        self.proven.extend(done.map(|(name, kept)| (name.clone(), kept.image.clone())));
+        for stamp in &plan.stamps {
+            self.world.index.reserve(&stamp.id);
+        }
+        let survives = if deaths == 0 { self.dice.below(8) as usize } else { usize::MAX };
+        for (number, stamp) in plan.stamps.iter().enumerate() {
+            if number >= survives {
+                break;
+            }
+            self.check(stamp);
+            self.world.stamp(stamp);
+            if survives == usize::MAX {
+                self.world.index.release(&stamp.id);
+            }
+        }
+        if survives != usize::MAX {
+            // The successor: it looks at everything, and what was reserved is touched, so that no late write lands.
+            let reserved = self.world.index.reserved().clone();
+            for id in &reserved {
+                self.world.change(id, |_| {});
+            }
+            self.world.look_again();
+        }
+        self.limits_hold();
+        plan.verdict
+    }
+
+    /// What must hold at every write.
+    fn check(&self, stamp: &Stamping) {
+        let seed = self.seed;
+        let item = &self.world.items[&stamp.id];
+        assert!(!item.manual.is(&true), "walk {seed}: {} is manual", stamp.id);
+        let (name, _) = self.world.index.terms().tier_of(&item.tier).expect("it has a tier");
+        let tier = self.world.want.tiers.iter().find(|tier| tier.name == *name).unwrap();
+        let kept = &self.world.record.tiers[name];
+        if !item.deployed {
+            assert_eq!(stamp.image, kept.new_image, "walk {seed}: a new one gets another image");
+            let proven = stamp.image == V1 || self.proven.contains(&(name.clone(), stamp.image.clone()));
+            assert!(proven, "walk {seed}: new image too early for {}", stamp.id);
+            return;
+        }
+        assert_eq!(stamp.image, tier.image);
+        for above in self.world.want.tiers.iter().filter(|above| above.priority > tier.priority) {
+            for (id, item) in &self.world.items {
+                let theirs =
+                    self.world.index.terms().tier_of(&item.tier).is_some_and(|(other, _)| *other == above.name);
+                if !theirs || !item.deployed || item.manual.is(&true) {
+                    continue;
+                }
+                assert_eq!(item.image.as_ref(), Some(&above.image), "walk {seed}: {} before {id}", stamp.id);
+                // Who was well may have a moment of illness; a failure that halts may not go unnoticed.
+                let failed = matches!(item.progress, Fact::Known(Progress::Failed(_)));
+                assert!(!failed || !item.failure_halts, "walk {seed}: {} although {id} failed", stamp.id);
+                let well = failed || self.well.contains(&(id.clone(), above.image.clone()));
+                assert!(well, "walk {seed}: {} before {id} is well", stamp.id);
+            }
+        }
+        let rounds = self.world.stamped.get(&(stamp.id.clone(), stamp.image.clone())).copied().unwrap_or(0);
+        let meddled = self.meddles.contains(&stamp.id);
+        // Three, and one more in the very second in which a person says retry.
+        assert!(!meddled || rounds < 4, "walk {seed}: {} is fought over", stamp.id);
+        self.share_holds(tier, stamp);
+    }
+
+    /// Before a share has soaked nobody beyond it goes.
+    fn share_holds(&self, tier: &windlass_plan::fleet::Tier, stamp: &Stamping) {
+        let kept = &self.world.record.tiers[&tier.name];
+        let Some(share) = tier.canary.get(kept.shares_done) else {
+            assert!(kept.shares_done == tier.canary.len(), "walk {}", self.seed);
+            return;
+        };
+        let mine = |label: &str| self.world.index.terms().tier_of(label).is_some_and(|(name, _)| *name == tier.name);
+        let managed =
+            self.world.items.values().filter(|item| mine(&item.tier) && item.deployed && !item.manual.is(&true));
+        let total = managed.clone().count();
+        let stamped = managed.filter(|item| item.image.as_ref() == Some(&tier.image)).count();
+        assert!(stamped < share.of(total), "walk {}: {} goes beyond the first share", self.seed, stamp.id);
+    }
+
+    /// No more are disturbed than may be: whoever was set on the way, to whatever image, and has not arrived or taken too long.
+    fn limits_hold(&self) {
+        let now = self.world.now;
+        let disturbed = |item: &&Item| {
+            let stamp = item.stamp.as_ref().filter(|stamp| Some(&stamp.image) == item.image.as_ref());
+            let in_time = stamp.is_some_and(|stamp| now.duration_since(stamp.at).as_secs() < 600);
+            in_time && item.deployed && matches!(item.progress, Fact::Known(Progress::Moving { .. }))
+        };
+        for tier in &self.world.want.tiers {
+            let mine =
+                |label: &str| self.world.index.terms().tier_of(label).is_some_and(|(name, _)| *name == tier.name);
+            let count = self.world.items.values().filter(|item| mine(&item.tier)).filter(disturbed).count();
+            let limit = tier.max_in_flight.map_or(usize::MAX, |amount| amount.of(0));
+            assert!(count <= limit, "walk {}: {count} of {} on their way, and {limit} may be", self.seed, tier.name);
+        }
+    }
+
+    /// The controller behind the resources: some arrive, some fail.
+    fn service(&mut self, all: bool) {
+        let moving: Vec<ItemId> = self
+            .world
+            .items
+            .iter()
+            .filter(|(_, item)| item.image.is_some() && item.progress != Fact::Known(Progress::Ready))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in moving {
+            if !all && self.dice.below(2) == 0 {
+                continue;
+            }
+            let bad = self.world.items[&id].image.as_ref().is_some_and(|image| self.bad.contains(image));
+            if bad {
+                self.world.change(&id, |item| item.progress = Fact::Known(Progress::Failed("can't run".into())));
+            } else {
+                self.world.arrive(&id);
+            }
+        }
+    }
+
+    /// Something happens.
+    fn strike(&mut self) {
+        let ids: Vec<ItemId> = self.world.items.keys().cloned().collect();
+        let any = |dice: &mut Dice| ids.get(dice.below(ids.len().max(1) as u32) as usize).cloned();
+        let seconds = i64::from(self.dice.below(40));
+        self.world.wait(seconds);
+        match self.dice.below(14) {
+            0..=5 => self.service(false),
+            6 => self.bear(false),
+            7 => self.bear(true),
+            8 => {
+                if let Some(gone) = any(&mut self.dice) {
+                    self.world.remove(&gone);
+                }
+            }
+            9 => {
+                // A tier changes hands only while the walk's limits can't be broken by that.
+                if let Some(moved) = any(&mut self.dice)
+                    && self.world.items[&moved].progress == Fact::Known(Progress::Ready)
+                {
+                    let label = TIERS[self.dice.below(3) as usize];
+                    self.world.change(&moved, |item| item.tier = label.into());
+                }
+            }
+            10 => {
+                let image = [V1, V2, V3][self.dice.below(3) as usize];
+                if self.dice.below(3) == 0 {
+                    self.bad.insert(V3.into());
+                }
+                let mut other = self.world.want.clone();
+                let number = self.dice.below(3) as usize;
+                other.tiers[number].image = image.into();
+                self.world.wish(other);
+                self.world.stamped.clear();
+            }
+            11 => {
+                // Who is on the way when people take it over, or give it back, is counted by nobody for a while.
+                if let Some(one) = any(&mut self.dice)
+                    && self.world.items[&one].progress == Fact::Known(Progress::Ready)
+                {
+                    let manual = self.dice.below(2) == 0;
+                    self.world.change(&one, |item| item.manual = Fact::Known(manual));
+                }
+            }
+            12 => {
+                if let Some(one) = any(&mut self.dice) {
+                    self.meddles.insert(one);
+                }
+            }
+            _ => {
+                self.world.retry = self.dice.below(6) == 0;
+                self.world.stamped.clear();
+            }
+        }
+        let meddled: Vec<ItemId> =
+            self.meddles.iter().filter(|id| self.world.items.contains_key(*id)).cloned().collect();
+        for id in meddled {
+            let stamped = self.world.items[&id].stamp.is_some();
+            if stamped && self.world.items[&id].deployed {
+                self.world.change(&id, |item| {
+                    item.image = Some(V1.into());
+                    item.progress = Fact::Known(Progress::Ready);
+                });
+            }
+        }
+    }
+
+    /// People repair everything.
+    fn make_peace(&mut self) {
+        self.meddles.clear();
+        self.bad.clear();
+        let ids: Vec<ItemId> = self.world.items.keys().cloned().collect();
+        for id in &ids {
+            self.world.change(id, |item| {
+                if item.manual != Fact::Known(true) {
+                    item.manual = Fact::Known(false);
+                }
+            });
+        }
+        self.service(true);
+        self.world.retry = true;
+    }
+
+    fn everything_is_up_to_date(&self) {
+        for (id, item) in self.world.items.iter().filter(|(_, item)| item.manual.is(&false)) {
+            let (name, terms) = self.world.index.terms().tier_of(&item.tier).unwrap();
+            assert_eq!(item.image.as_ref(), Some(&terms.image), "walk {}: {id} of {name} at the end", self.seed);
+        }
+        let names: Vec<&TierName> = self.world.record.tiers.keys().collect();
+        for name in names {
+            let kept = &self.world.record.tiers[name];
+            assert_eq!((kept.complete, &kept.new_image), (true, &kept.image), "walk {}: {name}", self.seed);
+        }
+        assert!(self.world.index.item(&id("nobody")).is_none());
+    }
+}
+
+#[test]
+fn whatever_happens_the_order_and_the_limits_hold_and_it_ends() {
+    (0..1_500).for_each(walk);
+}
