@@ -18,10 +18,10 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     let message = wait::until("a hold that names the token", 120, async || {
         let seen = trial.resource.seen().await?;
         ensure!(!seen.ready || seen.completed == 0, "the upgrade was over before the token was");
-        Ok((seen.reason == "MembersUnknown" && seen.message.contains("403")).then_some(seen.message))
+        Ok((seen.reason == "TokenRefused" && seen.message.contains("403")).then_some(seen.message))
     })
     .await?;
-    say(&format!("MembersUnknown: {message}"));
+    say(&format!("TokenRefused: {message}"));
     let before = endings(trial)?;
     ensure!(before < trial.replicas, "the upgrade was over before the token was");
     trial.more_writes(200).await?;
