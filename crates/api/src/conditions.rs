@@ -58,20 +58,31 @@ pub fn conditions(before: &[Condition], verdict: &Verdict, generation: i64, now:
         ("Stalled", Tri::from(verdict.stalled)),
         ("Upgrading", Tri::from(verdict.upgrading)),
     ];
-    states
-        .into_iter()
-        .map(|(type_, status)| {
-            let kept = before.iter().find(|old| old.type_ == type_ && old.status == status.text());
-            Condition {
-                type_: type_.to_owned(),
-                status: status.text().to_owned(),
-                reason: verdict.reason.clone(),
-                message: verdict.message.clone(),
-                observed_generation: Some(generation),
-                last_transition_time: kept.map_or(Time(now), |old| old.last_transition_time.clone()),
-            }
-        })
-        .collect()
+    let written = |(type_, status): (&str, Tri)| {
+        condition(before, type_, status, &verdict.reason, &verdict.message, generation, now)
+    };
+    states.into_iter().map(written).collect()
+}
+
+/// One condition. The time of its last transition is kept while its status stays.
+pub fn condition(
+    before: &[Condition],
+    type_: &str,
+    status: Tri,
+    reason: &str,
+    message: &str,
+    generation: i64,
+    now: Timestamp,
+) -> Condition {
+    let kept = before.iter().find(|old| old.type_ == type_ && old.status == status.text());
+    Condition {
+        type_: type_.to_owned(),
+        status: status.text().to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        observed_generation: Some(generation),
+        last_transition_time: kept.map_or(Time(now), |old| old.last_transition_time.clone()),
+    }
 }
 
 #[cfg(test)]

@@ -4,16 +4,25 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomR
 use kube::CustomResourceExt;
 use serde_json::json;
 
-use crate::quorum_cluster::QuorumCluster;
+use crate::{quorum_cluster::QuorumCluster, service_image::ServiceImage};
 
 /// All CustomResourceDefinitions.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    vec![quorum_cluster()]
+    vec![quorum_cluster(), service_image()]
 }
 
 /// QuorumCluster's.
 pub fn quorum_cluster() -> CustomResourceDefinition {
-    let mut crd = QuorumCluster::crd();
+    nobody_has_looked(QuorumCluster::crd())
+}
+
+/// ServiceImage's.
+pub fn service_image() -> CustomResourceDefinition {
+    nobody_has_looked(ServiceImage::crd())
+}
+
+/// With a status that says so, until an operator writes another.
+fn nobody_has_looked(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     for version in &mut crd.spec.versions {
         let status = version
             .schema

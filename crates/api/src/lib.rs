@@ -6,9 +6,12 @@
 pub mod conditions;
 pub mod crd;
 pub mod executor;
+pub mod fleet;
 pub mod quorum_cluster;
+pub mod service_image;
 pub mod status;
 pub mod translate;
 
 pub use quorum_cluster::{QuorumCluster, QuorumClusterSpec};
+pub use service_image::{ServiceImage, ServiceImageStatus};
 pub use status::QuorumClusterStatus;

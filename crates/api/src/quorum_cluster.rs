@@ -529,7 +529,7 @@ pub struct Deadlines {
 }
 
 /// What a duration looks like.
-const DURATION: &str = r"^([0-9]+(h|m|s|ms))+$";
+pub(crate) const DURATION: &str = r"^([0-9]+(h|m|s|ms))+$";
 
 impl Default for Deadlines {
     fn default() -> Self {

@@ -3,7 +3,7 @@
 //! Watches only wake; every decision reads live. kube-runtime's `Controller` is not used: it polls in hash-map order and jitters its
 //! back-off, so a seed would not replay (see the ADR on the queue).
 
-use std::{pin::pin, time::Duration};
+use std::{pin::pin, rc::Rc, time::Duration};
 
 use futures::{FutureExt, Stream, StreamExt, stream, stream::FuturesUnordered};
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
@@ -16,12 +16,13 @@ use kube::{
         watcher::{self, Event},
     },
 };
-use tokio::time::Instant;
-use windlass_api::QuorumCluster;
+use tokio::{sync::Notify, time::Instant};
+use windlass_api::{QuorumCluster, ServiceImage};
 
 use crate::{
     Context,
     execute::Actor,
+    fleet,
     lease::{Lease, Term},
     pass::{Next, pass},
     queue::{Key, Queue},
@@ -33,6 +34,8 @@ enum Wake {
     Resource(Key, String),
     /// A StatefulSet, by namespace and name.
     Workload(String, String),
+    /// A ServiceImage, by name; its deletion too.
+    Fleet(String),
 }
 
 /// Acts until the term is over. Passes that are under way are dropped then: their next write would be refused anyway.
@@ -43,6 +46,9 @@ pub async fn lead(context: &Context, lease: &Lease<'_>, term: &Term) {
     let mut index = std::collections::BTreeMap::<Key, String>::new();
     let mut wakes = pin!(wakes(context));
     let mut running = FuturesUnordered::new();
+    // Each ServiceImage is looked after for as long as it is there.
+    let mut pokes = std::collections::BTreeMap::<String, Rc<Notify>>::new();
+    let mut fleets = FuturesUnordered::new();
     let mut lost = pin!(lease.lost(term));
     loop {
         let room = running.len() < context.settings.concurrency;
@@ -57,7 +63,16 @@ pub async fn lead(context: &Context, lease: &Lease<'_>, term: &Term) {
                     Next::Forget => { index.remove(&key); queue.finish(&key, None); }
                 }
             }
+            Some(name) = fleets.next(), if !fleets.is_empty() => { pokes.remove(&name); }
             Some(wake) = wakes.next() => match wake {
+                Wake::Fleet(name) => match pokes.get(&name) {
+                    Some(poke) => poke.notify_one(),
+                    None => {
+                        let poke = Rc::new(Notify::new());
+                        pokes.insert(name.clone(), Rc::clone(&poke));
+                        fleets.push(async move { fleet::look_after(actor, &name, &poke).await; name }.boxed_local());
+                    }
+                },
                 Wake::Resource(key, workload) => {
                     queue.wake(key.clone(), Instant::now());
                     index.insert(key, workload);
@@ -107,7 +122,20 @@ fn wakes(context: &Context) -> impl Stream<Item = Wake> {
             .find(|owner| owner.controller == Some(true) && owner.kind == "StatefulSet")?;
         Some(Wake::Workload(pod.namespace().unwrap_or_default(), owner.name.clone()))
     });
-    stream::select(resources.boxed_local(), stream::select(sets.boxed_local(), pods.boxed_local()))
+    let watched = stream::select(resources.boxed_local(), stream::select(sets.boxed_local(), pods.boxed_local()));
+    // ServiceImages belong to no namespace: an operator of one namespace leaves them alone.
+    let fleets = match &context.settings.namespace {
+        Some(_) => stream::pending().boxed_local(),
+        None => fleets(context).boxed_local(),
+    };
+    stream::select(watched.boxed_local(), fleets)
+}
+
+fn fleets(context: &Context) -> impl Stream<Item = Wake> {
+    let all: Api<PartialObjectMeta<ServiceImage>> = Api::all(context.client.clone());
+    let events = watcher::watcher(all, watcher::Config::default()).backoff(Steady::default());
+    let touched = events.flat_map(|event| stream::iter(touched(event)));
+    touched.map(|resource: PartialObjectMeta<ServiceImage>| Wake::Fleet(resource.name_any()))
 }
 
 fn api<K>(context: &Context) -> Api<K>
@@ -134,7 +162,7 @@ fn touched<K>(event: Result<Event<K>, watcher::Error>) -> Option<K> {
 
 /// Doubling, without jitter: one operator per cluster has no herd to spread, and a seed must replay.
 #[derive(Clone, Debug, Default)]
-struct Steady(u32);
+pub struct Steady(u32);
 
 impl Iterator for Steady {
     type Item = Duration;

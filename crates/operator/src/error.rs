@@ -87,6 +87,12 @@ impl Error {
         self.code() == Some(404)
     }
 
+    /// No such kind is served.
+    pub fn is_unknown_kind(&self) -> bool {
+        let Self::Kubernetes { source, .. } = self else { return false };
+        matches!(source.as_ref(), kube::Error::Discovery(_))
+    }
+
     /// Somebody else was faster.
     pub fn is_conflict(&self) -> bool {
         self.code() == Some(409)

@@ -8,7 +8,6 @@ use kube::{
     Api, Resource, ResourceExt,
     api::{ObjectMeta, PostParams},
 };
-use windlass_api::QuorumCluster;
 
 use crate::execute::Actor;
 
@@ -28,8 +27,10 @@ pub struct Telling<'a> {
 }
 
 /// Tells about a resource.
-pub async fn tell(actor: Actor<'_>, resource: &QuorumCluster, telling: Telling<'_>) {
-    let (namespace, now) = (resource.namespace().unwrap_or_default(), actor.context.clock.now());
+pub async fn tell<K: Resource<DynamicType = ()>>(actor: Actor<'_>, resource: &K, telling: Telling<'_>) {
+    // What belongs to no namespace has its events in this one.
+    let namespace = resource.namespace().unwrap_or_else(|| "default".to_owned());
+    let now = actor.context.clock.now();
     let Telling { warning, reason, action, mut note } = telling;
     if note.len() > NOTE_LIMIT {
         let end = (0..=NOTE_LIMIT).rev().find(|end| note.is_char_boundary(*end)).unwrap_or(0);
@@ -43,10 +44,10 @@ pub async fn tell(actor: Actor<'_>, resource: &QuorumCluster, telling: Telling<'
         action: Some(action.to_owned()),
         note: Some(note),
         regarding: Some(ObjectReference {
-            api_version: Some(QuorumCluster::api_version(&()).into_owned()),
-            kind: Some(QuorumCluster::kind(&()).into_owned()),
+            api_version: Some(K::api_version(&()).into_owned()),
+            kind: Some(K::kind(&()).into_owned()),
             name: Some(resource.name_any()),
-            namespace: Some(namespace.clone()),
+            namespace: resource.namespace(),
             uid: resource.uid(),
             resource_version: resource.resource_version(),
             ..ObjectReference::default()

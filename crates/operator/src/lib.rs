@@ -22,6 +22,7 @@ pub mod execute;
 pub mod executor;
 pub mod facts;
 pub mod finalize;
+pub mod fleet;
 pub mod gates;
 pub mod lease;
 pub mod logs;

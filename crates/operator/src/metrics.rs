@@ -7,7 +7,7 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
-use windlass_plan::{Reason, Step};
+use windlass_plan::{Reason, Step, fleet};
 
 use crate::error::Class;
 
@@ -33,6 +33,18 @@ struct ByVerb {
     result: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByFleet {
+    service_image: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByTier {
+    service_image: String,
+    tier: String,
+    state: &'static str,
+}
+
 /// All metrics of one operator.
 pub struct Metrics {
     registry: Registry,
@@ -43,6 +55,12 @@ pub struct Metrics {
     writes: Family<ByVerb, Counter>,
     evidence: Histogram,
     take_overs: Counter<u64, AtomicU64>,
+    fleet_upgrading: Family<ByFleet, Gauge>,
+    fleet_changed: Family<ByFleet, Gauge>,
+    fleet_priority: Family<ByFleet, Gauge>,
+    fleet_priority_since: Family<ByFleet, Gauge>,
+    fleet_resources: Family<ByTier, Gauge>,
+    fleet_current: Family<ByTier, Gauge>,
 }
 
 impl Default for Metrics {
@@ -56,6 +74,12 @@ impl Default for Metrics {
             writes: Family::default(),
             evidence: Histogram::new([0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0]),
             take_overs: Counter::default(),
+            fleet_upgrading: Family::default(),
+            fleet_changed: Family::default(),
+            fleet_priority: Family::default(),
+            fleet_priority_since: Family::default(),
+            fleet_resources: Family::default(),
+            fleet_current: Family::default(),
             registry: Registry::default(),
         };
         registry.register("leading", "1 while this process holds the lease", metrics.leading.clone());
@@ -70,6 +94,33 @@ impl Default for Metrics {
             metrics.evidence.clone(),
         );
         registry.register("take_overs", "Resources taken over from another process", metrics.take_overs.clone());
+        let unix = "as seconds since 1970";
+        registry.register("fleet_upgrading", "1 while a ServiceImage is not complete", metrics.fleet_upgrading.clone());
+        registry.register(
+            "fleet_changed_timestamp_seconds",
+            format!("Since when a ServiceImage has been complete or not, {unix}"),
+            metrics.fleet_changed.clone(),
+        );
+        registry.register(
+            "fleet_current_priority",
+            "The priority that is being worked on; absent when none is",
+            metrics.fleet_priority.clone(),
+        );
+        registry.register(
+            "fleet_current_priority_timestamp_seconds",
+            format!("Since when that priority is being worked on, {unix}"),
+            metrics.fleet_priority_since.clone(),
+        );
+        registry.register(
+            "fleet_resources",
+            "Resources by tier and state: latest, remaining, in-flight, failed, ignored-failure, unmanaged, new",
+            metrics.fleet_resources.clone(),
+        );
+        registry.register(
+            "fleet_current_priority_resources",
+            "Resources of the tiers of the current priority, latest and remaining",
+            metrics.fleet_current.clone(),
+        );
         Self { registry, ..metrics }
     }
 }
@@ -111,6 +162,60 @@ impl Metrics {
     /// How old the evidence of a disruptive act was.
     pub fn evidence(&self, age: Duration) {
         self.evidence.observe(age.as_secs_f64());
+    }
+
+    /// How far a fleet is (E10). Labelled by tier, never by resource.
+    pub fn fleet(&self, name: &str, plan: &fleet::Plan, untaken: usize) {
+        let by = || ByFleet { service_image: name.to_owned() };
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.fleet_upgrading.get_or_create(&by()).set(i64::from(plan.record.current.is_some()));
+        let changed = plan.record.changed_at.map_or(0, jiff::Timestamp::as_second);
+        self.fleet_changed.get_or_create(&by()).set(changed);
+        match plan.record.current {
+            Some((priority, since)) => {
+                self.fleet_priority.get_or_create(&by()).set(priority);
+                self.fleet_priority_since.get_or_create(&by()).set(since.as_second());
+            }
+            None => {
+                self.fleet_priority.remove(&by());
+                self.fleet_priority_since.remove(&by());
+            }
+        }
+        let set = |family: &Family<ByTier, Gauge>, tier: &str, state, count| {
+            let by = ByTier { service_image: name.to_owned(), tier: tier.to_owned(), state };
+            family.get_or_create(&by).set(number(count));
+        };
+        for report in &plan.tiers {
+            let states = [
+                ("latest", report.done),
+                ("remaining", report.remaining),
+                ("in-flight", report.in_flight),
+                ("failed", report.failed),
+                ("ignored-failure", report.ignored),
+                ("unmanaged", report.manual),
+                ("new", report.new),
+            ];
+            for (state, count) in states {
+                set(&self.fleet_resources, &report.name.0, state, count);
+            }
+            let current = plan.record.current.is_some_and(|(priority, _)| priority == report.priority);
+            for (state, count) in [("latest", report.done), ("remaining", report.remaining)] {
+                set(&self.fleet_current, &report.name.0, state, if current { count } else { 0 });
+            }
+        }
+        // Those that no tier takes are nobody's to change, either.
+        set(&self.fleet_resources, "", "untaken", untaken);
+    }
+
+    /// A ServiceImage is gone.
+    pub fn forget_fleet(&self, name: &str) {
+        let by = ByFleet { service_image: name.to_owned() };
+        for family in [&self.fleet_upgrading, &self.fleet_changed, &self.fleet_priority, &self.fleet_priority_since] {
+            family.remove(&by);
+        }
+        // Tiers are not known any more: what was said of them is dropped with everybody's, and said again at the next look.
+        self.fleet_resources.clear();
+        self.fleet_current.clear();
     }
 
     /// A resource was taken over.

@@ -37,6 +37,10 @@ pub struct Settings {
     pub executor_image: Option<String>,
     /// Services, as `NAMESPACE/NAME`, that gates may ask from every namespace.
     pub allowed_services: BTreeSet<String>,
+    /// Kinds, as `GROUP/KIND`, whose resources ServiceImages may change (H41).
+    pub allowed_targets: BTreeSet<String>,
+    /// How many resources of a fleet are written at once.
+    pub stamp_concurrency: usize,
     /// Whom the tokens are for that executor Jobs log in with.
     pub login_audience: String,
 }
@@ -59,6 +63,8 @@ impl Default for Settings {
             namespace: None,
             executor_image: None,
             allowed_services: BTreeSet::new(),
+            allowed_targets: BTreeSet::new(),
+            stamp_concurrency: 16,
             login_audience: LOGIN_AUDIENCE.to_owned(),
         }
     }

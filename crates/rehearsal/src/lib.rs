@@ -8,6 +8,7 @@ pub mod crash;
 pub mod fleet;
 pub mod pd;
 pub mod setting;
+pub mod stamping;
 pub mod walk;
 
 use std::{future::Future, pin::Pin, sync::Arc};
@@ -38,6 +39,7 @@ pub fn context(seat: Seat) -> Context {
         identity,
         lease_namespace: "kube-system".into(),
         executor_image: Some(setting::EXECUTOR.into()),
+        allowed_targets: [stamping::TARGET.to_owned()].into(),
         ..Settings::default()
     };
     Context::new(client, Arc::new(InProcess(dial)), Arc::new(ClusterClock(clock)), settings)

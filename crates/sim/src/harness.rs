@@ -118,14 +118,24 @@ impl Outcome {
 
 /// Runs a scenario to its end, on a runtime of its own with virtual time.
 pub fn run(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program) -> std::io::Result<Outcome> {
+    run_beside(scenario, strikes, program, None)
+}
+
+/// The same beside a program that is none of ours and suffers from nothing: somebody else's controller.
+pub fn run_beside(
+    scenario: &Scenario,
+    strikes: &[(u64, Strike)],
+    program: &Program,
+    other: Option<&Program>,
+) -> std::io::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-    Ok(LocalSet::new().block_on(&runtime, play(scenario, strikes, program)))
+    Ok(LocalSet::new().block_on(&runtime, play(scenario, strikes, program, other)))
 }
 
 /// An operator's place: its present process, replaced when it dies.
 type Slot = Rc<RefCell<Process>>;
 
-async fn play(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program) -> Outcome {
+async fn play(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program, other: Option<&Program>) -> Outcome {
     let settings = Settings { endpoints: false, ..Settings::default() };
     let cluster = Cluster::with(scenario.seed, Clock::start(), settings);
     let mut rng = Rng::new(scenario.seed).fork("harness");
@@ -135,7 +145,9 @@ async fn play(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program)
             cluster.journal.push(cluster.clock.now(), Event::Note(format!("not created: {status}")));
         }
     }
-    up(&cluster).await;
+    if scenario.objects.iter().any(|object| object["kind"] == "StatefulSet") {
+        up(&cluster).await;
+    }
 
     // Whether processes suffer from random faults: until the timeline has ended, through all their lives.
     let faulty = Rc::new(Cell::new(scenario.faults));
@@ -158,6 +170,13 @@ async fn play(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program)
         slots.push(slot.clone());
         operators.push(occupy(slot, cluster.clone(), number, scenario, faulty.clone(), program));
     }
+    let stranger = Process::new("other", cluster.clock, cluster.journal.clone(), scenario.seed);
+    let other = async {
+        match other {
+            Some(other) => stranger.live(other(cluster.seat(&stranger))).await,
+            None => std::future::pending().await,
+        }
+    };
     let story = async {
         for moment in &scenario.timeline {
             wait(&cluster, moment).await;
@@ -172,6 +191,7 @@ async fn play(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program)
     let settled = tokio::select! {
         biased;
         settled = story => settled,
+        () = other => false,
         _ = futures::future::join_all(operators) => false,
     };
     world.abort();
@@ -340,7 +360,10 @@ fn path(api: &Api, target: &Subject) -> String {
     let kind = api.get_value(&target.resource, &target.namespace, &target.name);
     let version = kind.as_deref().and_then(|object| object["apiVersion"].as_str()).unwrap_or("v1").to_owned();
     let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{version}") };
-    format!("{root}/namespaces/{}/{plural}/{}", target.namespace, target.name)
+    match target.namespace.as_str() {
+        "" => format!("{root}/{plural}/{}", target.name),
+        namespace => format!("{root}/namespaces/{namespace}/{plural}/{}", target.name),
+    }
 }
 
 /// A person's merge patch of an object.

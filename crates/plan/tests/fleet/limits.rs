@@ -31,7 +31,7 @@ fn so_many_are_on_their_way_at_once(#[case] limit: Amount, #[case] count: usize)
 #[test]
 pub fn h2_what_is_reserved_counts_as_if_it_were_on_its_way() {
     let mut world = ten();
-    world.want.tiers[0].max_in_flight = at_most(4);
+    world.want.tiers[0].max_in_flight = Some(at_most(4));
     let plan = world.plan();
     for stamp in &plan.stamps[..3] {
         world.index.reserve(&stamp.id);
@@ -83,7 +83,7 @@ fn h36_failures_that_do_not_halt_are_counted(
 ) {
     let mut world = ten();
     world.want.tiers[0].max_failures = limit;
-    world.want.tiers[0].max_in_flight = at_most(8);
+    world.want.tiers[0].max_in_flight = Some(at_most(8));
     let plan = world.step();
     for stamp in &plan.stamps[..failed] {
         world.change(&stamp.id, |item| {
@@ -116,7 +116,7 @@ fn e12_taking_too_long_is_a_failure_and_retry_gives_another_chance() {
 #[test]
 fn e12_an_image_that_nobody_can_pull_is_not_waited_for() {
     let mut world = ten();
-    world.want.tiers[0].max_in_flight = at_most(2);
+    world.want.tiers[0].max_in_flight = Some(at_most(2));
     world.step();
     let message = "all of 2 can't pull r/dicom:v2: manifest unknown".to_owned();
     let mut diagnosis = Diagnosis { reason: Reason::ImagePullFailed, message, hopeless: false };

@@ -118,7 +118,7 @@ fn a_failure_above_stops_what_is_below() {
     let mut world = document();
     world.step();
     world.arrive_all();
-    world.want.tiers[0].max_in_flight = super::world::at_most(1);
+    world.want.tiers[0].max_in_flight = Some(super::world::at_most(1));
     assert_eq!(world.step().stamps.len(), 1);
     world.change(&id("e"), |item| item.progress = Fact::Known(Progress::Failed("fell over".into())));
     world.arrive(&id("a"));

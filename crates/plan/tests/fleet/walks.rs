@@ -31,11 +31,11 @@ struct Walk {
 
 /// One walk; panics where something happens that must not.
 pub fn walk(seed: u64) {
-    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x0F1E_E7);
+    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x000F_1EE7);
     let mut tiers = vec![tier("", V2, 0), tier("early", V2, 2), tier("late", V2, i64::from(dice.below(2)))];
     for tier in &mut tiers {
         if dice.below(2) == 0 {
-            tier.max_in_flight = at_most(1 + dice.below(3) as usize);
+            tier.max_in_flight = Some(at_most(1 + dice.below(3) as usize));
         }
         if dice.below(2) == 0 {
             tier.canary = vec![first(20, 30), first(60, 60)];
@@ -216,7 +216,7 @@ impl Walk {
     /// Something happens.
     fn strike(&mut self) {
         let ids: Vec<ItemId> = self.world.items.keys().cloned().collect();
-        let any = |dice: &mut Dice| ids.get(dice.below(ids.len().max(1) as u32) as usize).cloned();
+        let any = |dice: &mut Dice| ids.get(dice.below(u32::try_from(ids.len().max(1)).unwrap()) as usize).cloned();
         let seconds = i64::from(self.dice.below(40));
         self.world.wait(seconds);
         match self.dice.below(14) {

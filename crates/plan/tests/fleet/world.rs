@@ -48,8 +48,8 @@ pub fn first(percent: u8, soak: u64) -> Share {
     Share { percent, soak: Duration::from_secs(soak) }
 }
 
-pub fn at_most(count: usize) -> Option<Amount> {
-    Some(Amount::Count(count))
+pub fn at_most(count: usize) -> Amount {
+    Amount::Count(count)
 }
 
 /// A resource that serves from this image.

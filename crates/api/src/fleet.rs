@@ -1,0 +1,297 @@
+//! From a ServiceImage to what `windlass_plan::fleet` works with, and back.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::{
+    apis::meta::v1::{Condition, MicroTime},
+    util::intstr::IntOrString,
+};
+use windlass_plan::{
+    Hold, Reason,
+    fleet::{Amount, ItemId, Plan, Record, Share, Stamping, Tier, TierName, TierRecord, Verdict, Want},
+};
+
+use crate::{
+    conditions::{Tri, condition},
+    quorum_cluster::Gates,
+    service_image::{Reserved, ServiceImage, ServiceImageStatus, TierSpec, TierStatus},
+    translate::{duration, gate, overrides, windows},
+};
+
+/// How many resources are written between two looks at the ServiceImage: their names are kept in its status.
+pub const BATCH: usize = 250;
+
+fn invalid(field: &str, why: &str) -> Hold {
+    Hold::new(Reason::InvalidSpec, format!("{field}: {why}"))
+}
+
+/// What a ServiceImage wants.
+pub fn want(resource: &ServiceImage) -> Result<Want, Hold> {
+    let spec = &resource.spec;
+    let tier = |tier: &TierSpec| {
+        let field = |name: &str| format!("tier {:?}: {name}", tier.upgrade_tier);
+        let image = tier.image.as_ref().or(spec.default_image.as_ref());
+        let image = image.ok_or_else(|| invalid(&field("image"), "set it, or spec.defaultImage"))?;
+        let canary = tier
+            .canary
+            .iter()
+            .map(|step| Ok(Share { percent: step.percent, soak: duration(&field("canary.soak"), &step.soak)? }));
+        Ok(Tier {
+            name: TierName(tier.upgrade_tier.clone()),
+            image: image.clone(),
+            priority: tier.priority,
+            canary: canary.collect::<Result<_, Hold>>()?,
+            max_in_flight: match amount(&field("maxInFlight"), tier.max_in_flight.as_ref())? {
+                Some(Amount::Count(0)) => {
+                    return Err(invalid(&field("maxInFlight"), "with none on its way nothing happens"));
+                }
+                limit => limit,
+            },
+            max_failures: amount(&field("maxFailures"), tier.max_failures.as_ref())?,
+            progress_deadline: duration(&field("progressDeadline"), &tier.progress_deadline)?,
+            approval: tier.approval,
+        })
+    };
+    let tiers: Vec<Tier> = spec.tiers.iter().map(tier).collect::<Result<_, Hold>>()?;
+    for (number, one) in tiers.iter().enumerate() {
+        if tiers.iter().take(number).any(|other| other.name == one.name) {
+            return Err(invalid("spec.tiers", &format!("{} is there twice", one.name)));
+        }
+    }
+    let gates =
+        Gates { windows: spec.gates.windows.clone(), overrides: spec.gates.overrides.clone(), ..Gates::default() };
+    Ok(Want {
+        tiers,
+        paused: spec.paused,
+        windows: windows(&gates)?,
+        overrides: overrides(&gates)?,
+        lane_limit: spec.spread.as_ref().map(|spread| usize::try_from(spread.max_in_flight).unwrap_or(usize::MAX)),
+        batch: BATCH,
+    })
+}
+
+fn amount(field: &str, written: Option<&IntOrString>) -> Result<Option<Amount>, Hold> {
+    match written {
+        None => Ok(None),
+        Some(IntOrString::Int(count)) => usize::try_from(*count)
+            .map(|count| Some(Amount::Count(count)))
+            .map_err(|_| invalid(field, "it is negative")),
+        Some(IntOrString::String(text)) => {
+            let percent = text.strip_suffix('%').and_then(|digits| digits.parse::<u8>().ok());
+            match percent.filter(|percent| *percent <= 100) {
+                Some(percent) => Ok(Some(Amount::Percent(percent))),
+                None => Err(invalid(field, &format!("{text:?} is no percentage"))),
+            }
+        }
+    }
+}
+
+/// Whether this request is new.
+pub fn is_fresh(asked: Option<&String>, handled: Option<&String>) -> bool {
+    asked.is_some() && asked != handled
+}
+
+/// How far it was.
+pub fn record(status: &ServiceImageStatus) -> Record {
+    let tier = |written: &TierStatus| {
+        let kept = TierRecord {
+            image: written.image.clone(),
+            new_image: written.new_deployment_image.clone(),
+            begun_at: read(written.begun_at.as_ref()),
+            complete: written.conditions.iter().any(|one| one.type_ == "Complete" && one.status == "True"),
+            shares_done: usize::try_from(written.canary_steps_done).unwrap_or(0),
+            well_since: read(written.canary_well_since.as_ref()),
+            asked: written.awaits_approval,
+            approved: written.approved,
+        };
+        (TierName(written.upgrade_tier.clone()), kept)
+    };
+    Record {
+        tiers: status.tier_status.iter().map(tier).collect(),
+        current: status.current_priority.zip(read(status.current_priority_since.as_ref())),
+        retried_at: read(status.retried_at.as_ref()),
+        changed_at: read(status.changed_at.as_ref()),
+    }
+}
+
+fn read(time: Option<&MicroTime>) -> Option<Timestamp> {
+    time.map(|time| time.0)
+}
+
+fn number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// What was reserved.
+pub fn reserved(status: &ServiceImageStatus) -> BTreeMap<ItemId, String> {
+    status.batch.iter().map(|one| (ItemId::new(&one.namespace, &one.name), one.uid.clone())).collect()
+}
+
+/// What is about to be written, for a successor.
+pub fn batch(stamps: &[Stamping]) -> Vec<Reserved> {
+    let reserved = |stamp: &Stamping| Reserved {
+        namespace: stamp.id.namespace().to_owned(),
+        name: stamp.id.name().to_owned(),
+        uid: stamp.fence.uid.clone(),
+    };
+    stamps.iter().map(reserved).collect()
+}
+
+/// The status that says what a plan says. The batch and the election are left as they were.
+pub fn planned(
+    before: &ServiceImageStatus,
+    resource: &ServiceImage,
+    plan: &Plan,
+    now: Timestamp,
+) -> ServiceImageStatus {
+    let generation = resource.metadata.generation.unwrap_or(0);
+    let mut status = before.clone();
+    let said = said(plan);
+    status.tier_status = plan
+        .tiers
+        .iter()
+        .filter_map(|report| {
+            let kept = plan.record.tiers.get(&report.name)?;
+            let old = before.tier_status.iter().find(|old| old.upgrade_tier == report.name.0);
+            let old = old.map(|old| old.conditions.as_slice()).unwrap_or_default();
+            let (reason, message) = match (&report.hold, kept.complete) {
+                (_, true) => ("UpToDate".to_owned(), "all of its resources are up to date".to_owned()),
+                (Some(hold), false) => (hold.reason.name().to_owned(), hold.to_string()),
+                (None, false) if report.in_progress => {
+                    ("Stamping".to_owned(), "its resources get their image".to_owned())
+                }
+                (None, false) => ("Waiting".to_owned(), "tiers of a higher priority go first".to_owned()),
+            };
+            let conditions = [("Complete", kept.complete), ("InProgress", report.in_progress)];
+            Some(TierStatus {
+                upgrade_tier: report.name.0.clone(),
+                image: kept.image.clone(),
+                new_deployment_image: kept.new_image.clone(),
+                resources: number(report.total),
+                updated: number(report.done),
+                in_flight: number(report.in_flight),
+                failed: number(report.failed),
+                ignored: number(report.ignored),
+                manual: number(report.manual),
+                new: number(report.new),
+                begun_at: kept.begun_at.map(MicroTime),
+                canary_steps_done: number(kept.shares_done),
+                canary_well_since: kept.well_since.map(MicroTime),
+                awaits_approval: kept.asked,
+                approved: kept.approved,
+                conditions: conditions
+                    .map(|(type_, holds)| condition(old, type_, holds.into(), &reason, &message, generation, now))
+                    .to_vec(),
+            })
+        })
+        .collect();
+    status.current_priority = plan.record.current.map(|(priority, _)| priority);
+    status.current_priority_since = plan.record.current.map(|(_, since)| MicroTime(since));
+    status.changed_at = plan.record.changed_at.map(MicroTime);
+    status.retried_at = plan.record.retried_at.map(MicroTime);
+    let total = |of: fn(&windlass_plan::fleet::TierReport) -> usize| plan.tiers.iter().map(of).sum::<usize>();
+    status.progress = Some(format!("{}/{}", total(|tier| tier.done), total(|tier| tier.total)));
+    status.gates = plan.gates.iter().map(gate).collect();
+    status.requests = crate::service_image::FleetRequests {
+        approve: resource.spec.requests.approve.clone(),
+        retry: resource.spec.requests.retry.clone(),
+    };
+    conclude(&mut status, resource, &said, now);
+    status
+}
+
+/// The status that says why nothing could be planned.
+pub fn held(before: &ServiceImageStatus, resource: &ServiceImage, hold: &Hold, now: Timestamp) -> ServiceImageStatus {
+    let mut status = before.clone();
+    let stalled = hold.reason.needs_a_person();
+    let said = Said {
+        complete: false,
+        going: !stalled,
+        stalled,
+        reason: hold.reason.name().to_owned(),
+        message: hold.to_string(),
+    };
+    conclude(&mut status, resource, &said, now);
+    status
+}
+
+struct Said {
+    complete: bool,
+    going: bool,
+    stalled: bool,
+    reason: String,
+    message: String,
+}
+
+fn said(plan: &Plan) -> Said {
+    let (complete, going, stalled) = (false, false, false);
+    let told = |hold: &Hold| (hold.reason.name().to_owned(), hold.to_string());
+    match &plan.verdict {
+        Verdict::Done => Said {
+            complete: true,
+            going,
+            stalled,
+            reason: "UpToDate".to_owned(),
+            message: "every tier is up to date".to_owned(),
+        },
+        Verdict::Going => Said {
+            complete,
+            going: true,
+            stalled,
+            reason: "Stamping".to_owned(),
+            message: "resources get their image".to_owned(),
+        },
+        Verdict::Wait(hold) => {
+            let (reason, message) = told(hold);
+            Said { complete, going: hold.reason != Reason::Paused, stalled, reason, message }
+        }
+        Verdict::Halt(hold) => {
+            let (reason, message) = told(hold);
+            Said { complete, going, stalled: true, reason, message }
+        }
+    }
+}
+
+fn conclude(status: &mut ServiceImageStatus, resource: &ServiceImage, said: &Said, now: Timestamp) {
+    let generation = resource.metadata.generation.unwrap_or(0);
+    let before = std::mem::take(&mut status.conditions);
+    let states = [
+        ("Complete", Tri::from(said.complete)),
+        ("InProgress", Tri::from(!said.complete)),
+        ("Ready", Tri::from(said.complete)),
+        ("Reconciling", Tri::from(said.going)),
+        ("Stalled", Tri::from(said.stalled)),
+    ];
+    let written =
+        |(type_, state): (&str, Tri)| condition(&before, type_, state, &said.reason, &said.message, generation, now);
+    let conditions: Vec<Condition> = states.into_iter().map(written).collect();
+    status.conditions = conditions;
+    status.observed_generation = Some(generation);
+}
+
+/// How long nothing but numbers may change before they are written.
+pub const NUMBERS: Duration = Duration::from_secs(2);
+
+/// The same apart from its numbers: nothing that anybody waits for has changed.
+pub fn says_the_same(one: &ServiceImageStatus, other: &ServiceImageStatus) -> bool {
+    let plain = |status: &ServiceImageStatus| {
+        let mut status = status.clone();
+        status.progress = None;
+        for tier in &mut status.tier_status {
+            (tier.resources, tier.updated, tier.in_flight) = (0, 0, 0);
+            (tier.ignored, tier.manual, tier.new, tier.failed) = (0, 0, 0, 0);
+            for condition in &mut tier.conditions {
+                condition.message.clear();
+            }
+        }
+        for condition in &mut status.conditions {
+            condition.message.clear();
+        }
+        for gate in &mut status.gates {
+            gate.message = None;
+        }
+        status
+    };
+    plain(one) == plain(other)
+}

@@ -1,0 +1,428 @@
+//! Fleets: one ServiceImage and all resources that it is about.
+//!
+//! ```text
+//!   watch of the kind ─▶ index (one event, one resource)
+//!   a round: read the ServiceImage live ─▶ decide (pure) ─▶ reserve the batch (compare-and-swap) ─▶ write it ─▶ again
+//! ```
+//! The reservation comes after everything that was read about the batch, and succeeds only on the ServiceImage that was decided on, with
+//! our election on it: it is the uncached read that the guarantee rests on (E6, ADR 0013). A successor touches what is reserved before it
+//! decides anything (H1, H2).
+
+mod contract;
+mod stamp;
+
+use std::{collections::BTreeMap, pin::pin, time::Duration};
+
+use futures::{FutureExt, StreamExt};
+use kube::{
+    Api, ResourceExt,
+    api::{DynamicObject, GroupVersionKind, PostParams},
+    discovery::{ApiResource, pinned_kind},
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event},
+    },
+};
+use tokio::{sync::Notify, time::Instant};
+use windlass_api::{ServiceImage, ServiceImageStatus, fleet, service_image::TargetKind, translate};
+use windlass_plan::{
+    Hold, Reason,
+    bug::{self, Bug},
+    fence::{self, Claim},
+    fleet::{Index, Item, ItemId, Plan, Terms, TierName, Verdict, View, decide},
+};
+
+use self::contract::Contract;
+use crate::{
+    controller::Steady,
+    error::{Class, Error},
+    events::{Telling, tell},
+    execute::Actor,
+    observe::get,
+};
+
+/// After something was seen, how long it is waited for more before the next round.
+const GATHER: Duration = Duration::from_millis(100);
+/// How often a kind that does not exist is looked for.
+const RETRY_KIND: Duration = Duration::from_secs(10);
+
+/// What becomes of looking after a ServiceImage.
+enum Tended {
+    /// It is gone.
+    Gone,
+    /// Begin again after this long, or when it changes.
+    Again(Duration),
+}
+
+/// Looks after one ServiceImage until it is gone. `poke` says that it changed.
+pub async fn look_after(actor: Actor<'_>, name: &str, poke: &Notify) {
+    loop {
+        let pause = match Box::pin(tend(actor, name, poke)).await {
+            Ok(Tended::Gone) => return actor.context.metrics.forget_fleet(name),
+            Ok(Tended::Again(pause)) => {
+                actor.context.metrics.pass(None);
+                pause
+            }
+            Err(error) => {
+                actor.context.metrics.pass(Some(error.class()));
+                match error.class() {
+                    Class::Stale | Class::Lost => tracing::debug!(name, error = error.story(), "will look again"),
+                    Class::Transient | Class::Refused => {
+                        tracing::warn!(name, error = error.story(), "looking after a ServiceImage failed");
+                    }
+                }
+                // What failed rests, whatever pokes it.
+                tokio::time::sleep(error.class().retry()).await;
+                continue;
+            }
+        };
+        let _either = tokio::time::timeout(pause, poke.notified()).await;
+    }
+}
+
+/// The resources of a ServiceImage as they are seen.
+struct Fleet {
+    target: Target,
+    contract: Contract,
+    index: Index,
+    /// What a new list has brought so far.
+    arriving: Option<BTreeMap<ItemId, Item>>,
+    /// A whole list was seen.
+    primed: bool,
+    /// When the status was written last.
+    wrote: Option<Instant>,
+}
+
+/// A kind that exists.
+#[derive(Clone)]
+pub struct Target {
+    resource: ApiResource,
+    namespaced: bool,
+}
+
+impl Target {
+    fn api(&self, actor: Actor<'_>, namespace: &str) -> Api<DynamicObject> {
+        let client = actor.context.client.clone();
+        if self.namespaced {
+            Api::namespaced_with(client, namespace, &self.resource)
+        } else {
+            Api::all_with(client, &self.resource)
+        }
+    }
+}
+
+impl Fleet {
+    /// Takes an event of the watch in.
+    fn take(&mut self, event: Result<Event<DynamicObject>, watcher::Error>) {
+        match event {
+            Ok(Event::Init) => self.arriving = Some(BTreeMap::new()),
+            Ok(Event::InitApply(object)) => {
+                if let Some(arriving) = self.arriving.as_mut().filter(|_| !is_going(&object)) {
+                    arriving.insert(id(&object), self.contract.item(&object));
+                }
+            }
+            Ok(Event::InitDone) => {
+                // A list is the truth, also where its revisions are older than those seen before (H4).
+                let arrived = self.arriving.take().unwrap_or_default();
+                let gone: Vec<ItemId> =
+                    self.index.items().map(|(id, _)| id).filter(|id| !arrived.contains_key(*id)).cloned().collect();
+                for id in gone {
+                    self.index.forget(&id);
+                }
+                for (id, item) in arrived {
+                    self.index.observe(&id, item);
+                }
+                self.primed = true;
+            }
+            Ok(Event::Apply(object)) => self.see(&object),
+            Ok(Event::Delete(object)) => {
+                let id = id(&object);
+                if self.index.item(&id).is_some_and(|known| Some(&known.fence.uid) == object.metadata.uid.as_ref()) {
+                    self.index.forget(&id);
+                }
+            }
+            Err(error) => tracing::debug!(%error, "a watch broke off"),
+        }
+    }
+
+    /// A resource was seen, in a watch or in the answer to a write. What is older than what is known of it says nothing (H4 aside, and
+    /// that takes a new list).
+    fn see(&mut self, object: &DynamicObject) {
+        let (id, item) = (id(object), self.contract.item(object));
+        let number = |item: &Item| item.fence.resource_version.parse::<u64>().ok();
+        let known = self.index.item(&id);
+        if known.is_some_and(|known| known.fence.uid == item.fence.uid && number(known) > number(&item)) {
+            return;
+        }
+        if is_going(object) {
+            self.index.forget(&id);
+        } else {
+            self.index.observe(&id, item);
+        }
+    }
+}
+
+fn is_going(object: &DynamicObject) -> bool {
+    object.metadata.deletion_timestamp.is_some()
+}
+
+fn id(object: &DynamicObject) -> ItemId {
+    ItemId::new(object.namespace().unwrap_or_default(), object.name_any())
+}
+
+async fn read(actor: Actor<'_>, name: &str) -> Result<Option<ServiceImage>, Error> {
+    let api: Api<ServiceImage> = Api::all(actor.context.client.clone());
+    let read = get(actor.context, &format!("serviceimages/{name}"), &api, name).await?;
+    Ok(read.filter(|resource| resource.metadata.deletion_timestamp.is_none()))
+}
+
+async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Error> {
+    let context = actor.context;
+    let Some(resource) = read(actor, name).await? else { return Ok(Tended::Gone) };
+    let now = context.clock.now();
+    let status = resource.status.clone().unwrap_or_default();
+    let recorded = status.election.as_ref().and_then(|election| translate::election(election).ok());
+    let election = match fence::claim(recorded.as_ref(), actor.term.id(), context.settings.longest_write, now) {
+        Claim::Held => None,
+        Claim::WaitUntil(until) => {
+            context.metrics.hold(Reason::TakingOver);
+            return Ok(Tended::Again(until.duration_since(now).unsigned_abs().min(context.settings.longest_write)));
+        }
+        Claim::Take(election) => {
+            if recorded.is_some() {
+                context.metrics.take_over();
+            }
+            let status = ServiceImageStatus { election: Some(translate::written_election(&election)), ..status };
+            write(actor, &resource, status).await?;
+            return Ok(Tended::Again(Duration::ZERO));
+        }
+        Claim::Touch(election) => Some(election),
+    };
+    let target = match find(actor, &resource.spec.target).await? {
+        Ok(target) => target,
+        // Nothing can be on its way to what does not exist, and nobody may be touched who may not be changed.
+        Err(hold) => return hold_back(actor, &resource, &hold, RETRY_KIND).await,
+    };
+    if election.is_some() || !status.batch.is_empty() {
+        // What the predecessor reserved, or we ourselves before something went wrong: late writes must miss (H1).
+        if !bug::active(Bug::ReservedNotTouched) {
+            for (id, uid) in fleet::reserved(&status) {
+                stamp::touch(actor, &target, &id, &uid).await?;
+            }
+        }
+        let election = election.map(|election| translate::written_election(&election)).or(status.election.clone());
+        write(actor, &resource, ServiceImageStatus { election, batch: Vec::new(), ..status }).await?;
+        return Ok(Tended::Again(Duration::ZERO));
+    }
+    let contract = match Contract::read(&resource.spec) {
+        Ok(contract) => contract,
+        Err(hold) => return hold_back(actor, &resource, &hold, context.settings.idle_recheck).await,
+    };
+    let mut config = watcher::Config::default();
+    if let Some(selector) = &resource.spec.target.label_selector {
+        config = config.labels(selector);
+    }
+    let index = Index::new(Terms::default(), now);
+    let everywhere: Api<DynamicObject> = match &context.settings.namespace {
+        Some(namespace) => target.api(actor, namespace),
+        None => Api::all_with(context.client.clone(), &target.resource),
+    };
+    let mut events = pin!(watcher::watcher(everywhere, config).backoff(Steady::default()));
+    let mut fleet = Fleet { target, contract, index, arriving: None, primed: false, wrote: None };
+    loop {
+        while let Some(Some(event)) = events.next().now_or_never() {
+            fleet.take(event);
+        }
+        let pause = if fleet.primed && fleet.arriving.is_none() {
+            match round(actor, name, &resource.spec.target, &mut fleet).await? {
+                Round::Gone => return Ok(Tended::Gone),
+                Round::Anew(pause) => return Ok(Tended::Again(pause)),
+                Round::Wait(pause) => pause,
+            }
+        } else {
+            context.settings.idle_recheck
+        };
+        if pause.is_zero() {
+            continue;
+        }
+        tokio::select! {
+            biased;
+            Some(event) = events.next() => {
+                fleet.take(event);
+                // More comes with it: one look for all of it.
+                tokio::time::sleep(GATHER.min(pause)).await;
+            }
+            () = poke.notified() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// The kind, if it exists and may be changed (H41).
+async fn find(actor: Actor<'_>, target: &TargetKind) -> Result<Result<Target, Hold>, Error> {
+    let TargetKind { group, version, kind, .. } = target;
+    let name = format!("{group}/{kind}");
+    if !actor.context.settings.allowed_targets.contains(&name) {
+        let message = format!("nobody allowed that resources of {name} are changed");
+        return Ok(Err(Hold::new(Reason::TargetNotAllowed, message)));
+    }
+    let gvk = GroupVersionKind::gvk(group, version, kind);
+    let discover = pinned_kind(&actor.context.client, &gvk);
+    let found = actor.context.bounded(actor.context.settings.read_deadline, "discover", &name, discover).await;
+    let missing = || Hold::new(Reason::TargetNotFound, format!("there is no kind {kind} of {group}/{version}"));
+    match found {
+        Ok((resource, capabilities)) => {
+            Ok(Ok(Target { resource, namespaced: capabilities.scope == kube::discovery::Scope::Namespaced }))
+        }
+        Err(error) if error.is_not_found() || error.is_unknown_kind() => Ok(Err(missing())),
+        Err(error) => Err(error),
+    }
+}
+
+async fn hold_back(actor: Actor<'_>, resource: &ServiceImage, hold: &Hold, pause: Duration) -> Result<Tended, Error> {
+    actor.context.metrics.hold(hold.reason);
+    let before = resource.status.clone().unwrap_or_default();
+    let status = fleet::held(&before, resource, hold, actor.context.clock.now());
+    if status != before {
+        write(actor, resource, status).await?;
+        tell_if_new(actor, resource, Some(hold), hold.reason.needs_a_person()).await;
+    }
+    Ok(Tended::Again(pause))
+}
+
+/// What a round leads to.
+enum Round {
+    /// The ServiceImage is gone.
+    Gone,
+    /// It is another one, or another's: begin anew.
+    Anew(Duration),
+    /// Look again after this long, or when something is seen.
+    Wait(Duration),
+}
+
+/// One look: decide, reserve, write, report.
+async fn round(actor: Actor<'_>, name: &str, target: &TargetKind, fleet: &mut Fleet) -> Result<Round, Error> {
+    let (context, now) = (actor.context, actor.context.clock.now());
+    let Some(resource) = read(actor, name).await? else { return Ok(Round::Gone) };
+    let before = resource.status.clone().unwrap_or_default();
+    let ours = before.election.as_ref().is_some_and(|one| one.settled && one.id == actor.term.id().as_str());
+    let current =
+        context.own_writes.is_current(&format!("serviceimages/{name}"), resource.resource_version().as_deref());
+    if !ours || !current || resource.spec.target != *target || !fleet.contract.is_of(&resource.spec) {
+        return Ok(Round::Anew(if current { Duration::ZERO } else { GATHER }));
+    }
+    let want = match fleet::want(&resource) {
+        Ok(want) => want,
+        Err(hold) => {
+            hold_back(actor, &resource, &hold, Duration::ZERO).await?;
+            return Ok(Round::Wait(context.settings.idle_recheck));
+        }
+    };
+    let record = fleet::record(&before);
+    let begun = |tier: &TierName| record.tiers.get(tier).and_then(|kept| kept.begun_at);
+    let terms = want.terms(begun, record.retried_at);
+    if terms == *fleet.index.terms() {
+        fleet.index.advance(now);
+    } else {
+        fleet.index.rebuild(terms, now);
+    }
+    let (asked, handled) = (&resource.spec.requests, &before.requests);
+    let view = View {
+        index: &fleet.index,
+        record: &record,
+        gates: &[],
+        tier_gates: &BTreeMap::new(),
+        diagnoses: &BTreeMap::new(),
+        approve: fleet::is_fresh(asked.approve.as_ref(), handled.approve.as_ref()),
+        retry: fleet::is_fresh(asked.retry.as_ref(), handled.retry.as_ref()),
+    };
+    let plan = decide(&want, &view, now);
+    context.metrics.fleet(name, &plan, fleet.index.untaken());
+    let mut status = fleet::planned(&before, &resource, &plan, now);
+    status.batch = fleet::batch(&plan.stamps);
+    if plan.stamps.is_empty() {
+        return rest(actor, &resource, fleet, &plan, status).await;
+    }
+    if bug::active(Bug::BatchNotReserved) {
+        status.batch = Vec::new();
+    }
+    // Also where it says nothing new: the API server must say that the ServiceImage is still what was decided on, and still ours.
+    write(actor, &resource, status).await?;
+    fleet.wrote = Some(Instant::now());
+    tell_plan(actor, &resource, &plan).await;
+    stamp::all(actor, fleet, &plan.stamps).await?;
+    Ok(Round::Wait(Duration::ZERO))
+}
+
+/// Nothing to write to resources: say how it stands, if that is news.
+async fn rest(
+    actor: Actor<'_>,
+    resource: &ServiceImage,
+    fleet: &mut Fleet,
+    plan: &Plan,
+    status: ServiceImageStatus,
+) -> Result<Round, Error> {
+    let before = resource.status.clone().unwrap_or_default();
+    let until = match &plan.verdict {
+        Verdict::Wait(hold) | Verdict::Halt(hold) => {
+            actor.context.metrics.hold(hold.reason);
+            hold.until
+        }
+        Verdict::Done | Verdict::Going => None,
+    };
+    let due = until.map(|until| until.duration_since(actor.context.clock.now()));
+    let due = due.map(|due| Duration::try_from(due).unwrap_or_default().max(GATHER));
+    let idle = actor.context.settings.idle_recheck;
+    if status == before {
+        return Ok(Round::Wait(due.unwrap_or(idle).min(idle)));
+    }
+    // Numbers alone are written once in a while: a status write for every resource would double the work.
+    let since = fleet.wrote.map(|wrote| wrote.elapsed());
+    if fleet::says_the_same(&status, &before) && since.is_some_and(|since| since < fleet::NUMBERS) {
+        let left = fleet::NUMBERS.saturating_sub(since.unwrap_or_default()).max(GATHER);
+        return Ok(Round::Wait(left));
+    }
+    write(actor, resource, status).await?;
+    fleet.wrote = Some(Instant::now());
+    tell_plan(actor, resource, plan).await;
+    Ok(Round::Wait(GATHER))
+}
+
+async fn tell_plan(actor: Actor<'_>, resource: &ServiceImage, plan: &Plan) {
+    let before = resource.status.as_ref().map(fleet::record).unwrap_or_default();
+    for (name, kept) in plan.record.tiers.iter().filter(|(_, kept)| kept.complete) {
+        if before.tiers.get(name).is_some_and(|was| was.complete && was.image == kept.image) {
+            continue;
+        }
+        let note = format!("{name} is up to date with {}", kept.image);
+        tell(actor, resource, Telling { warning: false, reason: "TierComplete", action: "Stamp", note }).await;
+    }
+    match &plan.verdict {
+        Verdict::Done | Verdict::Going => {}
+        Verdict::Wait(hold) => tell_if_new(actor, resource, Some(hold), false).await,
+        Verdict::Halt(hold) => tell_if_new(actor, resource, Some(hold), true).await,
+    }
+}
+
+/// Tells why it waits, once.
+async fn tell_if_new(actor: Actor<'_>, resource: &ServiceImage, hold: Option<&Hold>, warning: bool) {
+    let Some(hold) = hold.filter(|hold| !hold.reason.is_momentary()) else { return };
+    let conditions = resource.status.iter().flat_map(|status| &status.conditions);
+    let told = conditions.filter(|one| one.type_ == "Ready").any(|one| one.reason == hold.reason.name());
+    if !told {
+        let telling = Telling { warning, reason: hold.reason.name(), action: "Wait", note: hold.to_string() };
+        tell(actor, resource, telling).await;
+    }
+}
+
+/// Writes the status as a compare-and-swap on what was read.
+async fn write(actor: Actor<'_>, resource: &ServiceImage, status: ServiceImageStatus) -> Result<(), Error> {
+    let mut wanted = resource.clone();
+    wanted.status = Some(status);
+    let name = resource.name_any();
+    let api: Api<ServiceImage> = Api::all(actor.context.client.clone());
+    let what = format!("serviceimages/{name}");
+    let written = actor.write("status", &what, api.replace_status(&name, &PostParams::default(), &wanted)).await?;
+    actor.context.own_writes.wrote(&what, written.metadata.resource_version.as_deref());
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! Writes to the resources of a fleet: each one meets the resource as it was seen, or misses (H1, H5).
+
+use futures::{StreamExt, stream};
+use kube::{
+    ResourceExt,
+    api::{DynamicObject, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+use windlass_plan::{
+    bug::{self, Bug},
+    fleet::{ItemId, Stamping},
+};
+
+use super::{
+    Fleet, Target,
+    contract::{Contract, MANAGER, STAMPED, Stamped},
+};
+use crate::{
+    error::{Class, Error},
+    execute::Actor,
+    observe::get,
+};
+
+/// Writes a batch, several at once. What was answered is seen at once; what was not is settled before the next one.
+pub async fn all(actor: Actor<'_>, fleet: &mut Fleet, stamps: &[Stamping]) -> Result<(), Error> {
+    for stamp in stamps {
+        fleet.index.reserve(&stamp.id);
+    }
+    let written: Vec<(ItemId, Result<DynamicObject, Error>)> = {
+        let (target, contract) = (&fleet.target, &fleet.contract);
+        let writes = stream::iter(stamps).map(|stamp| async move {
+            let written = one(actor, target, contract, stamp).await;
+            (stamp.id.clone(), written)
+        });
+        writes.buffer_unordered(actor.context.settings.stamp_concurrency).collect().await
+    };
+    let mut trouble = None;
+    for (id, result) in written {
+        match result {
+            Ok(object) => {
+                fleet.see(&object);
+                fleet.index.release(&id);
+            }
+            Err(error) => match error.class() {
+                // Not as it was seen: it is read again, and decided about again.
+                Class::Stale => {
+                    look(actor, fleet, &id).await?;
+                    fleet.index.release(&id);
+                }
+                // It may or may not have happened, and may still: beginning anew touches it first.
+                Class::Transient | Class::Lost | Class::Refused => trouble = Some(error),
+            },
+        }
+    }
+    trouble.map_or(Ok(()), Err)
+}
+
+/// Reads one again.
+async fn look(actor: Actor<'_>, fleet: &mut Fleet, id: &ItemId) -> Result<(), Error> {
+    let api = fleet.target.api(actor, id.namespace());
+    match get(actor.context, &what(&fleet.target, id), &api, id.name()).await? {
+        Some(object) => fleet.see(&object),
+        None => fleet.index.forget(id),
+    }
+    Ok(())
+}
+
+fn what(target: &Target, id: &ItemId) -> String {
+    format!("{}/{id}", target.resource.plural)
+}
+
+/// One stamp: server-side apply as a manager of its own, on the very resource that was seen.
+async fn one(actor: Actor<'_>, target: &Target, contract: &Contract, stamp: &Stamping) -> Result<DynamicObject, Error> {
+    let api = target.api(actor, stamp.id.namespace());
+    let mut patch = contract.image_patch(&stamp.image);
+    let stamped = Stamped { image: stamp.image.clone(), at: actor.context.clock.now(), round: stamp.round };
+    let mut metadata = json!({
+        "name": stamp.id.name(),
+        "annotations": {STAMPED: serde_json::to_string(&stamped).unwrap_or_default()},
+    });
+    if !bug::active(Bug::StampUnfenced) {
+        // Without these, what is gone would be created anew, and what has changed would be changed back (H5).
+        set(&mut metadata, "uid", json!(stamp.fence.uid));
+        set(&mut metadata, "resourceVersion", json!(stamp.fence.resource_version));
+    }
+    set(&mut patch, "metadata", metadata);
+    set(&mut patch, "apiVersion", json!(target.resource.api_version));
+    set(&mut patch, "kind", json!(target.resource.kind));
+    let params = PatchParams::apply(MANAGER).force();
+    let what = what(target, &stamp.id);
+    actor.write("stamp", &what, api.patch(stamp.id.name(), &params, &Patch::Apply(&patch))).await
+}
+
+fn set(object: &mut Value, field: &str, value: Value) {
+    if let Some(object) = object.as_object_mut() {
+        object.insert(field.to_owned(), value);
+    }
+}
+
+/// Moves the resourceVersion of one that a predecessor may be writing to, so that whatever it still sends misses (H1).
+pub async fn touch(actor: Actor<'_>, target: &Target, id: &ItemId, uid: &str) -> Result<(), Error> {
+    let api = target.api(actor, id.namespace());
+    let what = what(target, id);
+    let Some(seen) = get(actor.context, &what, &api, id.name()).await? else { return Ok(()) };
+    if seen.uid().as_deref() != Some(uid) {
+        // Another one of that name: a write to the first misses it by its uid.
+        return Ok(());
+    }
+    let mark = json!({"metadata": {"annotations": {"windlass.dev/touched-by": actor.term.id().as_str()}}});
+    match actor.write("touch", &what, api.patch(id.name(), &PatchParams::default(), &Patch::Merge(&mark))).await {
+        Err(error) if error.is_not_found() => Ok(()),
+        other => other.map(|_| ()),
+    }
+}

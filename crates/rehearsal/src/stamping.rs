@@ -1,0 +1,368 @@
+//! Fleets as scenarios: Dicoms in tiers, a ServiceImage, somebody who plays the service behind them, and a judge of what was written.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::Future,
+    pin::Pin,
+    time::Duration,
+};
+
+use dicom::{Dicom, DicomStatus};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::{
+    Api, CustomResourceExt, ResourceExt,
+    api::{ListParams, PostParams},
+};
+use serde_json::{Value, json};
+use windlass_sim::{
+    harness::{Seat, is_ours},
+    journal::{Change, Entry, Event, Verb},
+    objects,
+    scenario::{Ending, Scenario, Subject},
+};
+
+/// What the operator may change.
+pub const TARGET: &str = "examples.windlass.dev/Dicom";
+/// Where the Dicoms live.
+pub const NAMESPACE: &str = "clinic";
+/// The ServiceImage's name.
+pub const NAME: &str = "dicom";
+const DICOMS: &str = "dicoms.examples.windlass.dev";
+const FLEETS: &str = "serviceimages.windlass.dev";
+
+/// An image by its tag. One that ends with `broken` never runs.
+pub fn image(tag: &str) -> String {
+    format!("registry.example/dicom:{tag}")
+}
+
+/// A Dicom in a tier. With an image it has served from it.
+pub fn dicom(name: &str, tier: &str, tag: Option<&str>) -> Value {
+    let mut object = json!({
+        "apiVersion": "examples.windlass.dev/v1", "kind": "Dicom",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"failureHaltsUpdate": true, "replicas": 1},
+    });
+    if !tier.is_empty() {
+        object["metadata"]["labels"] = json!({"upgrade-tier": tier});
+    }
+    if let Some(tag) = tag {
+        object["spec"]["image"] = json!(image(tag));
+    }
+    object
+}
+
+/// The ServiceImage, with these tiers.
+#[expect(clippy::needless_pass_by_value, reason = "callers write the JSON in place")]
+pub fn service_image(tiers: Value) -> Value {
+    json!({
+        "apiVersion": "windlass.dev/v1alpha1", "kind": "ServiceImage",
+        "metadata": {"name": NAME},
+        "spec": {
+            "defaultImage": image("v2"),
+            "target": {"group": "examples.windlass.dev", "version": "v1", "kind": "Dicom"},
+            "tiers": tiers,
+        },
+    })
+}
+
+/// A tier.
+pub fn tier(name: &str, tag: &str, priority: i64) -> Value {
+    json!({"upgradeTier": name, "image": image(tag), "priority": priority})
+}
+
+/// Definitions, a namespace, these Dicoms and this ServiceImage.
+pub fn objects(dicoms: impl IntoIterator<Item = Value>, service_image: Value) -> Vec<Value> {
+    let definitions = windlass_api::crd::all().into_iter().chain([Dicom::crd()]);
+    let mut objects: Vec<Value> = definitions.filter_map(|crd| serde_json::to_value(crd).ok()).collect();
+    objects.push(objects::namespace(NAMESPACE));
+    objects.extend(dicoms);
+    objects.push(service_image);
+    objects
+}
+
+/// The ServiceImage.
+pub fn subject() -> Subject {
+    Subject { resource: FLEETS.into(), namespace: String::new(), name: NAME.into() }
+}
+
+/// A Dicom.
+pub fn one(name: &str) -> Subject {
+    Subject { resource: DICOMS.into(), namespace: NAMESPACE.into(), name: name.into() }
+}
+
+/// The reference: three tiers, two operators, nothing goes wrong.
+pub fn reference(seed: u64) -> Scenario {
+    let tiers = [("early", 4), ("", 5), ("late", 3)];
+    let dicoms = tiers.iter().flat_map(|(tier, count)| {
+        (0..*count).map(move |number| {
+            dicom(&format!("{}{number}", if tier.is_empty() { "plain" } else { tier }), tier, Some("v1"))
+        })
+    });
+    let mut first = tier("early", "v3", 5);
+    first["canary"] = json!([{"percent": 25, "soak": "30s"}]);
+    let mut second = tier("", "v2", 1);
+    second["maxInFlight"] = json!(2);
+    let wanted = service_image(json!([second, tier("late", "v2", 0), first]));
+    Scenario {
+        seed,
+        objects: objects(dicoms.chain([dicom("new", "late", None)]), wanted),
+        operators: 2,
+        faults: false,
+        timeline: Vec::new(),
+        subject: subject(),
+        ending: Ending::Ready,
+        max_leader_moves: None,
+        limit: Duration::from_mins(40),
+    }
+}
+
+/// Plays the service: what has an image is up to date with it some seconds later, or has failed if it is broken.
+pub fn service(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>> {
+    Box::pin(async move {
+        let api: Api<Dicom> = Api::all(seat.client.clone());
+        // Since when each has had what it has.
+        let mut since: BTreeMap<(String, i64), Timestamp> = BTreeMap::new();
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let Ok(list) = api.list(&ListParams::default()).await else { continue };
+            for dicom in list {
+                let now = seat.clock.now();
+                let key = (dicom.uid().unwrap_or_default(), dicom.metadata.generation.unwrap_or(0));
+                let began = *since.entry(key.clone()).or_insert(now);
+                let pause =
+                    SignedDuration::from_secs(2 + i64::try_from(key.0.len() + dicom.name_any().len()).unwrap_or(0) % 4);
+                let said = said(&dicom, now.duration_since(began) >= pause, now);
+                if dicom.status.as_ref() == Some(&said) {
+                    continue;
+                }
+                let (namespace, name) = (dicom.namespace().unwrap_or_default(), dicom.name_any());
+                let wanted = Dicom { status: Some(said), ..dicom };
+                let api: Api<Dicom> = Api::namespaced(seat.client.clone(), &namespace);
+                // Whoever was faster is seen in the next round.
+                let _conflict = api.replace_status(&name, &PostParams::default(), &wanted).await;
+            }
+        }
+    })
+}
+
+fn said(dicom: &Dicom, over: bool, now: Timestamp) -> DicomStatus {
+    let before = dicom.status.clone().unwrap_or_default();
+    let image = dicom.spec.image.as_deref().unwrap_or_default();
+    let (ready, failed) = (over && !image.is_empty() && !image.ends_with("broken"), over && image.ends_with("broken"));
+    let had = |type_: &str| before.conditions.iter().any(|one| one.type_ == type_ && one.status == "True");
+    let states = [("UpToDate", ready), ("Deployed", ready || had("Deployed")), ("Failed", failed)];
+    let condition = |(type_, holds): (&str, bool)| {
+        let status = if holds { "True" } else { "False" };
+        let kept = before.conditions.iter().find(|one| one.type_ == type_ && one.status == status);
+        Condition {
+            type_: type_.to_owned(),
+            status: status.to_owned(),
+            reason: "Played".to_owned(),
+            message: if failed { "it can't run".to_owned() } else { String::new() },
+            observed_generation: dicom.metadata.generation,
+            last_transition_time: kept.map_or(Time(now), |one| one.last_transition_time.clone()),
+        }
+    };
+    DicomStatus {
+        observed_generation: dicom.metadata.generation.unwrap_or(0),
+        conditions: states.into_iter().map(condition).collect(),
+    }
+}
+
+/// What was written to a fleet, and what of it must not have been.
+#[derive(Debug, Default)]
+pub struct Judgement {
+    /// Images written by us.
+    pub stamps: usize,
+    /// Touches at a take-over.
+    pub touches: usize,
+    /// Times that an operator took over.
+    pub take_overs: usize,
+    /// What must not have happened.
+    pub violations: Vec<String>,
+}
+
+/// What is known of a Dicom while the journal is read.
+#[derive(Clone, Debug)]
+struct Known {
+    object: std::sync::Arc<Value>,
+    /// When somebody else changed its spec or its labels last.
+    changed: Timestamp,
+    /// Images that it was up to date with.
+    well: BTreeSet<String>,
+}
+
+/// Reads the journal. `patience` is how long an operator may not have seen what somebody else did.
+pub fn judge(journal: &[Entry], patience: SignedDuration) -> Judgement {
+    let mut court = Court { patience, ..Court::default() };
+    for entry in journal {
+        let Event::Write(change) = &entry.event else { continue };
+        match change.resource.as_str() {
+            DICOMS => court.dicom(change, entry.at),
+            FLEETS => court.fleet(change, entry.at),
+            _ => {}
+        }
+    }
+    court.judgement
+}
+
+#[derive(Default)]
+struct Court {
+    patience: SignedDuration,
+    dicoms: BTreeMap<String, Known>,
+    fleet: Value,
+    judgement: Judgement,
+}
+
+impl Court {
+    fn object(&mut self, at: Timestamp, what: &str) {
+        self.judgement.violations.push(format!("{at}: {what}"));
+    }
+
+    fn dicom(&mut self, change: &Change, at: Timestamp) {
+        let Some(after) = change.after.as_ref().filter(|_| change.verb != Verb::Delete) else {
+            self.dicoms.remove(&change.name);
+            return;
+        };
+        let ours = is_ours(&change.user);
+        if ours {
+            self.ours(change, after, at);
+        }
+        let essence = |object: &Value| (object["spec"].clone(), object["metadata"]["labels"].clone());
+        let known = self.dicoms.get(&change.name);
+        let foreign = !ours && change.before.as_deref().is_none_or(|before| essence(before) != essence(after));
+        let same = known.filter(|known| known.object["metadata"]["uid"] == after["metadata"]["uid"]);
+        let mut well = same.map(|known| known.well.clone()).unwrap_or_default();
+        let changed = same.filter(|_| !foreign).map_or(at, |known| known.changed);
+        if is_ready(after) {
+            well.extend(image_of(after).map(str::to_owned));
+        }
+        self.dicoms.insert(change.name.clone(), Known { object: after.clone(), changed, well });
+    }
+
+    /// A write of ours to a Dicom: by whoever acts, to what it reserved, and to nobody who is left alone.
+    fn ours(&mut self, change: &Change, after: &Value, at: Timestamp) {
+        let name = &change.name;
+        if change.verb == Verb::Create {
+            self.object(at, &format!("{} created {name}", change.user));
+            return;
+        }
+        let before = change.before.as_deref().unwrap_or(&Value::Null);
+        if image_of(before) == image_of(after) {
+            self.judgement.touches += usize::from(before["spec"] == after["spec"]);
+            return;
+        }
+        self.judgement.stamps += 1;
+        let election = self.fleet.pointer("/status/election").cloned().unwrap_or_default();
+        let acts = election["id"].as_str().is_some_and(|id| id.contains(&format!("/{}/", change.user)));
+        if !acts || election["settled"] != json!(true) {
+            self.object(at, &format!("{} stamped {name}, and {election} acts", change.user));
+        }
+        let batch = self.fleet.pointer("/status/batch").and_then(Value::as_array).cloned().unwrap_or_default();
+        if !batch.iter().any(|one| one["name"] == name.as_str() && one["uid"] == after["metadata"]["uid"]) {
+            self.object(at, &format!("{} stamped {name}, which is not reserved", change.user));
+        }
+        if before.pointer("/spec/manuallySpecifiedImage") == Some(&json!(true)) {
+            self.object(at, &format!("{} stamped {name}, whose image a person chose", change.user));
+        }
+    }
+
+    /// A write to the ServiceImage: a take-over, or a batch that must be in order.
+    fn fleet(&mut self, change: &Change, at: Timestamp) {
+        let Some(after) = change.after.as_deref() else { return };
+        let id = |object: &Value| object.pointer("/status/election/id").cloned();
+        if id(&self.fleet).is_some() && id(&self.fleet) != id(after) {
+            self.judgement.take_overs += 1;
+        }
+        let batch = after.pointer("/status/batch").and_then(Value::as_array).cloned().unwrap_or_default();
+        let reserved: BTreeSet<&str> = batch.iter().filter_map(|one| one["name"].as_str()).collect();
+        let is_new = batch.as_slice()
+            != self.fleet.pointer("/status/batch").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        if is_ours(&change.user) && is_new {
+            for name in &reserved {
+                self.order(after, name, at);
+            }
+            self.limits(after, &reserved, at);
+        }
+        self.fleet = after.clone();
+    }
+
+    /// Everybody of a higher priority is up to date before one that serves is reserved (E3).
+    fn order(&mut self, fleet: &Value, name: &str, at: Timestamp) {
+        let Some(known) = self.dicoms.get(name) else { return };
+        if !has_served(&known.object) {
+            return;
+        }
+        let Some(mine) = tier_of(fleet, &known.object) else { return };
+        let (priority, mut found) = (mine["priority"].as_i64().unwrap_or(0), Vec::new());
+        for (other, theirs) in &self.dicoms {
+            let Some(tier) = tier_of(fleet, &theirs.object) else { continue };
+            let manual = theirs.object.pointer("/spec/manuallySpecifiedImage") == Some(&json!(true));
+            let recent = at.duration_since(theirs.changed) < self.patience;
+            if tier["priority"].as_i64().unwrap_or(0) <= priority || manual || recent || !has_served(&theirs.object) {
+                continue;
+            }
+            let wanted = tier["image"].as_str().or(fleet["spec"]["defaultImage"].as_str()).unwrap_or_default();
+            let failed = theirs.object.pointer("/spec/failureHaltsUpdate") != Some(&json!(true));
+            if image_of(&theirs.object) != Some(wanted) {
+                found.push(format!("{name} is reserved before {other} has {wanted}"));
+            } else if !theirs.well.contains(wanted) && !failed {
+                found.push(format!("{name} is reserved before {other} is up to date"));
+            }
+        }
+        for violation in found {
+            self.object(at, &violation);
+        }
+    }
+
+    /// No more are on their way in a tier than may be (H2).
+    fn limits(&mut self, fleet: &Value, reserved: &BTreeSet<&str>, at: Timestamp) {
+        let mut found = Vec::new();
+        for tier in fleet["spec"]["tiers"].as_array().into_iter().flatten() {
+            let Some(limit) = tier["maxInFlight"].as_u64() else { continue };
+            let mine = self.dicoms.iter().filter(|(_, known)| tier_of(fleet, &known.object) == Some(tier));
+            let on_the_way = mine.filter(|(name, known)| {
+                let stamped = known.object.pointer("/metadata/annotations/windlass.dev~1stamped").is_some();
+                let recent = at.duration_since(known.changed) < self.patience;
+                let moving = stamped && !is_ready(&known.object) && !has_failed(&known.object) && !recent;
+                has_served(&known.object) && (reserved.contains(name.as_str()) || moving)
+            });
+            let count = on_the_way.count();
+            if count as u64 > limit {
+                found.push(format!("{count} of tier {} are on their way, and {limit} may be", tier["upgradeTier"]));
+            }
+        }
+        for violation in found {
+            self.object(at, &violation);
+        }
+    }
+}
+
+fn image_of(object: &Value) -> Option<&str> {
+    object.pointer("/spec/image").and_then(Value::as_str)
+}
+
+fn holds(object: &Value, type_: &str) -> bool {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|one| one["type"] == type_ && one["status"] == "True")
+}
+
+fn is_ready(object: &Value) -> bool {
+    holds(object, "UpToDate") && object.pointer("/status/observedGeneration") == object.pointer("/metadata/generation")
+}
+
+fn has_failed(object: &Value) -> bool {
+    holds(object, "Failed")
+}
+
+fn has_served(object: &Value) -> bool {
+    holds(object, "Deployed")
+}
+
+fn tier_of<'a>(fleet: &'a Value, object: &Value) -> Option<&'a Value> {
+    let label = object.pointer("/metadata/labels/upgrade-tier").and_then(Value::as_str).unwrap_or_default();
+    let tiers = fleet["spec"]["tiers"].as_array()?;
+    let of = |name: &str| tiers.iter().find(|tier| tier["upgradeTier"].as_str().unwrap_or_default() == name);
+    of(label).or_else(|| of(""))
+}

@@ -1,0 +1,294 @@
+//! ServiceImages on the embedded cluster, one test for each requirement that can be seen there (E1–E13).
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use windlass_rehearsal::{
+    operator,
+    stamping::{self, dicom, image, judge, objects, reference, service, service_image, subject, tier},
+};
+use windlass_sim::{
+    harness::{self, Outcome},
+    journal::{Event, Verb},
+    scenario::{Action, Ending, Moment, Scenario, When},
+};
+
+const PATIENCE: SignedDuration = SignedDuration::from_secs(3);
+
+fn after(seconds: u64, action: Action) -> Moment {
+    Moment { when: When::After(Duration::from_secs(seconds)), action }
+}
+
+fn patch(name: &str, patch: Value) -> Action {
+    Action::Patch { target: stamping::one(name), patch }
+}
+
+fn spec(patch: &Value) -> Action {
+    Action::Patch { target: subject(), patch: json!({ "spec": patch }) }
+}
+
+/// The source document's example: everybody on v1, earlyAccess on v2.
+fn document() -> Vec<Value> {
+    let dicoms = [
+        dicom("a", "", Some("v1")),
+        dicom("b", "unheard-of", Some("v1")),
+        dicom("e", "earlyAccess", Some("v2")),
+        dicom("f", "earlyAccess", Some("v2")),
+    ];
+    objects(dicoms, service_image(json!([tier("", "v2", 0), tier("earlyAccess", "v3", 1)])))
+}
+
+/// Dicoms serve before the ServiceImage comes.
+fn run_until(objects: Vec<Value>, mut timeline: Vec<Moment>, ending: Ending) -> Outcome {
+    let mut objects = objects;
+    let wanted = objects.pop().expect("a ServiceImage");
+    timeline.insert(0, after(15, Action::Create(wanted)));
+    let scenario = Scenario { objects, timeline, ending, operators: 1, limit: Duration::from_mins(20), ..reference(1) };
+    let outcome = harness::run_beside(&scenario, &[], &operator, Some(&service)).expect("a runtime");
+    assert_eq!(judge(&outcome.journal, PATIENCE).violations, Vec::<String>::new());
+    assert!(outcome.settled, "{}", outcome.subject["status"]);
+    outcome
+}
+
+fn run(objects: Vec<Value>, timeline: Vec<Moment>) -> Outcome {
+    run_until(objects, timeline, Ending::Ready)
+}
+
+/// The last state of every Dicom.
+fn dicoms(outcome: &Outcome) -> BTreeMap<String, Value> {
+    let mut all = BTreeMap::new();
+    for entry in &outcome.journal {
+        let Event::Write(change) = &entry.event else { continue };
+        if change.resource == stamping::one("").resource {
+            match (&change.after, change.verb) {
+                (_, Verb::Delete) | (None, _) => all.remove(&change.name),
+                (Some(object), _) => all.insert(change.name.clone(), (**object).clone()),
+            };
+        }
+    }
+    all
+}
+
+fn images(outcome: &Outcome) -> BTreeMap<String, String> {
+    let image = |object: &Value| object.pointer("/spec/image").and_then(Value::as_str).unwrap_or_default().to_owned();
+    dicoms(outcome).iter().map(|(name, object)| (name.clone(), image(object))).collect()
+}
+
+/// All states of the ServiceImage.
+fn states(outcome: &Outcome) -> Vec<Value> {
+    let states = outcome.journal.iter().filter_map(|entry| match &entry.event {
+        Event::Write(change) if change.resource == subject().resource => change.after.as_deref().cloned(),
+        Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,
+    });
+    states.collect()
+}
+
+fn condition(object: &Value, type_: &str) -> String {
+    let conditions = object["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.iter().find(|one| one["type"] == type_);
+    found.and_then(|one| one["status"].as_str()).unwrap_or("absent").to_owned()
+}
+
+fn tier_status<'a>(state: &'a Value, name: &str) -> &'a Value {
+    let tiers = state["status"]["tierStatus"].as_array().map(Vec::as_slice).unwrap_or_default();
+    tiers.iter().find(|tier| tier["upgradeTier"] == name).unwrap_or(&Value::Null)
+}
+
+/// How often we wrote an image on this one.
+fn stamps(outcome: &Outcome, name: &str) -> usize {
+    let image = |object: &Option<std::sync::Arc<Value>>| {
+        object.as_deref().and_then(|object| object.pointer("/spec/image")).cloned()
+    };
+    let ours = |event: &Event| match event {
+        Event::Write(change) => {
+            harness::is_ours(&change.user)
+                && change.resource == stamping::one("").resource
+                && change.name == name
+                && image(&change.before) != image(&change.after)
+        }
+        Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => false,
+    };
+    outcome.journal.iter().filter(|entry| ours(&entry.event)).count()
+}
+
+#[test]
+fn e1_the_documents_example_passes_through_the_documents_status() {
+    let outcome = run(document(), vec![]);
+    let like_the_document = |state: &Value| {
+        let (plain, early) = (tier_status(state, ""), tier_status(state, "earlyAccess"));
+        condition(&state["status"], "Complete") == "False"
+            && condition(&state["status"], "InProgress") == "True"
+            && state["status"]["currentPriority"] == 1
+            && plain["newDeploymentImage"] == image("v1")
+            && (condition(plain, "Complete"), condition(plain, "InProgress")) == ("False".into(), "False".into())
+            && early["newDeploymentImage"] == image("v2")
+            && (condition(early, "Complete"), condition(early, "InProgress")) == ("False".into(), "True".into())
+    };
+    assert!(states(&outcome).iter().any(like_the_document), "{:#?}", states(&outcome));
+    let end = &outcome.subject;
+    assert_eq!(condition(&end["status"], "Complete"), "True");
+    assert_eq!(end["status"]["observedGeneration"], end["metadata"]["generation"]);
+    assert_eq!(tier_status(end, "")["newDeploymentImage"], image("v2"));
+    assert_eq!(tier_status(end, "earlyAccess")["newDeploymentImage"], image("v3"));
+    let expected = [("a", "v2"), ("b", "v2"), ("e", "v3"), ("f", "v3")];
+    assert_eq!(images(&outcome), expected.map(|(name, tag)| (name.to_owned(), image(tag))).into());
+}
+
+#[test]
+fn e2_a_tier_without_an_image_uses_the_default() {
+    let dicoms = [dicom("a", "early", Some("v1"))];
+    let outcome = run(objects(dicoms, service_image(json!([{"upgradeTier": "early"}]))), vec![]);
+    assert_eq!(images(&outcome)["a"], image("v2"));
+}
+
+#[test]
+fn e3_e4_a_failure_halts_what_comes_after_and_is_named() {
+    let broken = service_image(json!([tier("", "v2", 0), tier("early", "v3-broken", 1)]));
+    let dicoms = [dicom("a", "", Some("v1")), dicom("e", "early", Some("v1"))];
+    let outcome = run_until(objects(dicoms, broken), vec![], Ending::Held("ResourceFailed".into()));
+    assert_eq!(images(&outcome)["a"], image("v1"), "nobody below is touched");
+    let message = outcome.subject.pointer("/status/conditions/2/message").and_then(Value::as_str).unwrap_or_default();
+    assert!(message.contains("clinic/e failed: it can't run"), "{message}");
+    assert_eq!(condition(&outcome.subject["status"], "Stalled"), "True");
+}
+
+#[test]
+fn e4_a_failure_that_does_not_halt_is_counted_and_passed_by() {
+    let broken = service_image(json!([tier("", "v2", 0), tier("early", "v3-broken", 1)]));
+    let mut early = dicom("e", "early", Some("v1"));
+    early["spec"]["failureHaltsUpdate"] = json!(false);
+    let outcome = run(objects([dicom("a", "", Some("v1")), early], broken), vec![]);
+    assert_eq!(images(&outcome)["a"], image("v2"));
+    assert_eq!(tier_status(&outcome.subject, "early")["ignored"], 1);
+}
+
+#[test]
+fn e4_a_manual_image_is_left_alone() {
+    let mut objects = document();
+    for object in objects.iter_mut().filter(|object| object["metadata"]["name"] == "e") {
+        object["spec"]["manuallySpecifiedImage"] = json!(true);
+    }
+    let outcome = run(objects, vec![]);
+    assert_eq!(images(&outcome)["e"], image("v2"));
+    assert_eq!(tier_status(&outcome.subject, "earlyAccess")["manual"], 1);
+}
+
+#[test]
+fn e5_a_new_one_gets_the_old_image_until_its_tier_is_done() {
+    let mut objects = document();
+    if let Some(wanted) = objects.last_mut() {
+        wanted["spec"]["tiers"][1]["canary"] = json!([{"percent": 50, "soak": "2m"}]);
+    }
+    let early = after(30, Action::Create(dicom("n", "earlyAccess", None)));
+    let late = after(400, Action::Create(dicom("m", "earlyAccess", None)));
+    let outcome = run(objects, vec![early, late]);
+    let first = outcome.journal.iter().find_map(|entry| match &entry.event {
+        Event::Write(change) if change.name == "n" => {
+            change.after.as_deref().and_then(|object| object.pointer("/spec/image")).cloned()
+        }
+        Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,
+    });
+    assert_eq!(first, Some(json!(image("v2"))), "the old one while the tier is on its way");
+    assert_eq!((images(&outcome)["n"].clone(), images(&outcome)["m"].clone()), (image("v3"), image("v3")));
+    assert_eq!(stamps(&outcome, "m"), 1, "the new one at once");
+}
+
+#[test]
+fn e6_the_election_is_on_the_service_image_before_anything_is_stamped() {
+    let outcome = run(document(), vec![]);
+    let first = states(&outcome).iter().find(|state| state.pointer("/status/election").is_some()).cloned();
+    let first = first.expect("a claim");
+    assert_eq!(first.pointer("/status/election/epoch"), Some(&json!(1)));
+    assert!(first.pointer("/status/batch").is_none(), "nothing is reserved yet");
+    for name in ["a", "b", "e", "f"] {
+        assert_eq!(stamps(&outcome, name), 1);
+    }
+}
+
+#[test]
+fn e7_a_late_one_and_a_change_of_tier_take_a_tier_back() {
+    let late = after(240, Action::Create(dicom("late", "earlyAccess", Some("v1"))));
+    let moved = after(240, patch("a", json!({"metadata": {"labels": {"upgrade-tier": "earlyAccess"}}})));
+    let outcome = run(document(), vec![late, moved]);
+    assert_eq!((images(&outcome)["late"].clone(), images(&outcome)["a"].clone()), (image("v3"), image("v3")));
+    let told: Vec<String> =
+        states(&outcome).iter().map(|state| condition(tier_status(state, "earlyAccess"), "Complete")).collect();
+    let mut changes = told.clone();
+    changes.dedup();
+    // The late one has never served, and so took nothing back (H38).
+    assert_eq!(changes.iter().filter(|state| *state == "True").count(), 2, "done twice: {changes:?}");
+}
+
+#[test]
+fn e8_a_wait_right_after_an_edit_does_not_see_the_old_answer() {
+    let outcome =
+        run(document(), vec![after(240, spec(&json!({"paused": true}))), after(5, spec(&json!({"paused": false})))]);
+    for state in states(&outcome) {
+        for one in state["status"]["conditions"].as_array().into_iter().flatten() {
+            // What kubectl compares: a condition speaks of a generation, and counts only for that one.
+            assert!(one["observedGeneration"].is_i64() || one["reason"] == "NotSeen", "{one}");
+        }
+    }
+}
+
+#[test]
+fn e11_another_image_half_way_supersedes_the_first() {
+    let mut objects = document();
+    if let Some(wanted) = objects.last_mut() {
+        wanted["spec"]["tiers"][1]["maxInFlight"] = json!(1);
+    }
+    let tiers = json!([tier("", "v2", 0), tier("earlyAccess", "v4", 1)]);
+    let outcome = run(objects, vec![after(4, spec(&json!({ "tiers": tiers })))]);
+    assert_eq!((images(&outcome)["e"].clone(), images(&outcome)["f"].clone()), (image("v4"), image("v4")));
+    let both = stamps(&outcome, "e") + stamps(&outcome, "f");
+    assert!(both <= 3, "one of them never got the image that was dropped: {both}");
+}
+
+#[test]
+fn e13_a_field_that_somebody_sets_back_is_reported_and_not_fought_over() {
+    let meddle: Vec<Moment> = (0..20).map(|_| after(20, patch("a", json!({"spec": {"image": image("v1")}})))).collect();
+    let outcome = run_until(document(), meddle, Ending::Held("FieldContested".into()));
+    assert_eq!(stamps(&outcome, "a"), 3);
+}
+
+#[test]
+fn h41_a_kind_that_nobody_allowed_is_not_touched() {
+    let mut objects = document();
+    if let Some(wanted) = objects.last_mut() {
+        wanted["spec"]["target"] = json!({"group": "apps", "version": "v1", "kind": "StatefulSet"});
+    }
+    run_until(objects, vec![], Ending::Held("TargetNotAllowed".into()));
+}
+
+#[test]
+fn a_kind_whose_definition_appears_later_is_looked_after_then() {
+    let mut objects = document();
+    let at = objects.iter().position(|object| object["metadata"]["name"] == "dicoms.examples.windlass.dev");
+    let definition = objects.remove(at.expect("the definition"));
+    objects.retain(|object| object["kind"] != "Dicom");
+    let timeline = vec![after(30, Action::Create(definition)), after(5, Action::Create(dicom("a", "", Some("v1"))))];
+    let outcome = run(objects, timeline);
+    assert_eq!(images(&outcome)["a"], image("v2"));
+    let held = states(&outcome).iter().any(|state| {
+        state["status"]["conditions"].as_array().into_iter().flatten().any(|one| one["reason"] == "TargetNotFound")
+    });
+    assert!(held);
+}
+
+#[test]
+fn one_that_is_deleted_half_way_holds_nobody_up() {
+    let gone = Action::Delete(stamping::one("e"));
+    let outcome = run(document(), vec![after(1, gone)]);
+    assert!(!dicoms(&outcome).contains_key("e"));
+    assert_eq!(images(&outcome)["a"], image("v2"));
+}
+
+#[test]
+fn the_reference_ends_and_breaks_no_rule() {
+    let outcome = harness::run_beside(&reference(1), &[], &operator, Some(&service)).expect("a runtime");
+    let judgement = judge(&outcome.journal, PATIENCE);
+    assert_eq!(judgement.violations, Vec::<String>::new());
+    assert!(outcome.settled, "{}", outcome.subject["status"]);
+    assert!(judgement.stamps >= 13, "{judgement:?}");
+}
