@@ -56,6 +56,10 @@ pub struct Arguments {
     /// gates ask Services of its own namespace in any case
     #[arg(long = "allow-service", value_name = "NAMESPACE/NAME", value_parser = service)]
     allowed_services: Vec<String>,
+    /// A kind whose resources ServiceImages may change; may be given several times. The operator also needs the rights to get, list, watch and
+    /// patch them: bind it a role of your own
+    #[arg(long = "allow-target", value_name = "GROUP/KIND", value_parser = target)]
+    allowed_targets: Vec<String>,
     /// How logs are written
     #[arg(long, value_enum, default_value_t = LogFormat::Json)]
     log_format: LogFormat,
@@ -97,6 +101,7 @@ async fn operate(arguments: Arguments) -> Result<()> {
         namespace: arguments.namespace,
         executor_image: arguments.executor_image,
         allowed_services: arguments.allowed_services.into_iter().collect(),
+        allowed_targets: arguments.allowed_targets.into_iter().collect(),
         login_audience: arguments.login_audience.clone(),
         ..Settings::default()
     };
@@ -113,6 +118,16 @@ async fn operate(arguments: Arguments) -> Result<()> {
     tokio::select! {
         () = &mut running => Ok(()),
         served = &mut serving => served.context("the HTTP server ended"),
+    }
+}
+
+/// A kind by its group: the core group has no resources of anybody's own.
+fn target(text: &str) -> Result<String, String> {
+    match text.split_once('/') {
+        Some((group, kind)) if group.contains('.') && kind.starts_with(|first: char| first.is_ascii_uppercase()) => {
+            Ok(text.to_owned())
+        }
+        Some(_) | None => Err("write it like examples.windlass.dev/Dicom".to_owned()),
     }
 }
 
