@@ -21,26 +21,36 @@ pub fn all() -> Vec<Bug> {
 
 /// What shows only when a pod is lost in the very moment, or a member is down for good, and what is wrong with a gate that people set, for
 /// nothing in the cluster tells a window, an answer or an image that came later from another: the planner's own stories and walks catch these
-/// (`crates/plan/tests/decisions/bugs.rs` and `gate_bugs.rs`).
+/// (`crates/plan/tests/decisions/bugs.rs` and `gate_bugs.rs`). What a fleet's decision gets wrong is caught there, too (`crates/plan/tests/fleet/bugs.rs`).
 const IN_PLAN: &[Bug] = &[
     Bug::AbortTooLate,
     Bug::AnyGateOverridden,
     Bug::ApprovalOfAnother,
+    Bug::CanarySkipped,
+    Bug::ContestedFought,
     Bug::DeadlineForcesDowngrade,
     Bug::FailedPullCounts,
+    Bug::FailureIgnored,
     Bug::FollowsAnyTemplate,
     Bug::FollowsRollingUpdate,
     Bug::GivenUpForgotten,
+    Bug::HealthAlone,
+    Bug::InFlightUnlimited,
     Bug::LostOneWaits,
+    Bug::ManualStamped,
     Bug::MendCostsQuorum,
+    Bug::NewImageTooEarly,
     Bug::OverrideOutlivesItself,
     Bug::PoisonLeftStanding,
     Bug::ProofForgotten,
+    Bug::ReservedNotCounted,
     Bug::RetargetHalfWay,
     Bug::SoakGoesOn,
+    Bug::StampedIsDone,
     Bug::SwitchHeldBack,
     Bug::SwitchNotConcluded,
     Bug::TemplateTakenOver,
+    Bug::TierOrderIgnored,
     Bug::UnknownGatePasses,
     Bug::WindowEndIgnored,
     Bug::WindowIgnored,
@@ -53,6 +63,10 @@ pub fn hunt(bug: Bug, seeds: usize) -> Caught {
         && let Some(fault) = blamed(bug, seed).fault
     {
         return Caught { bug, by: Some(format!("walk {seed}: {fault}")), runs: 1 };
+    }
+    if is_of_fleets(bug) {
+        let (runs, by) = crate::stamping::hunt(seeds, |run| planted(bug, run));
+        return Caught { bug, by, runs };
     }
     let (first, second): (Suite, Suite) = if shows_around_a_crash(bug) { (crash, walks) } else { (walks, crash) };
     let (runs, by) = first(bug, seeds);
@@ -76,6 +90,12 @@ fn shows_around_a_crash(bug: Bug) -> bool {
 /// Where the rare ones were seen before. Only to save time: a walk that no longer shows it sends the hunt on to all the others.
 #[cfg(feature = "seeded-bugs")]
 const SEEN: &[(Bug, u64)] = &[(Bug::PermitLeftStanding, 590), (Bug::OutdatedTarget, 232)];
+
+/// What a fleet shows and a quorum does not.
+#[cfg(feature = "seeded-bugs")]
+fn is_of_fleets(bug: Bug) -> bool {
+    matches!(bug, Bug::BatchNotReserved | Bug::StampUnfenced | Bug::ReservedNotTouched)
+}
 
 #[cfg(feature = "seeded-bugs")]
 fn is_of_mends(bug: Bug) -> bool {

@@ -5,7 +5,7 @@ use std::{num::NonZeroUsize, process::ExitCode};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand, ValueEnum};
-use windlass_rehearsal::{bugs, crash, operator, setting, walk};
+use windlass_rehearsal::{bugs, crash, operator, setting, stamping, walk};
 use windlass_sim::{
     harness,
     journal::{Entry, Event},
@@ -48,6 +48,18 @@ enum Suite {
         /// So many of them are run twice and compared.
         #[arg(long, default_value_t = 100)]
         twice: usize,
+    },
+    /// Fleets: random walks with operators that are frozen between check and send, and strikes at every call of a reference.
+    Fleets {
+        /// How many seeds.
+        #[arg(long, default_value_t = 2000)]
+        seeds: usize,
+        /// The first seed.
+        #[arg(long, default_value_t = 0)]
+        first: u64,
+        /// At most so many strikes, evenly chosen among all of them.
+        #[arg(long, value_name = "N")]
+        points: Option<NonZeroUsize>,
     },
     /// Plant every seeded bug and see that the suites catch it.
     Bugs {
@@ -97,6 +109,7 @@ fn main() -> Result<ExitCode> {
     match Arguments::parse().suite {
         Suite::Crash { reads, points, only } => strikes(reads, points, &only),
         Suite::Walks { seeds, first, twice } => Ok(walks(seeds, first, twice)),
+        Suite::Fleets { seeds, first, points } => Ok(fleets(seeds, first, points)),
         Suite::Bugs { seeds, only } => Ok(hunt(seeds, &only)),
         Suite::Show { walk, kill, freeze, seed, mend, system } => {
             let setting = match system {
@@ -153,6 +166,32 @@ fn walks(seeds: usize, first: u64, twice: usize) -> ExitCode {
         differ.len(),
     );
     verdict(faults.is_empty() && differ.is_empty())
+}
+
+fn fleets(seeds: usize, first: u64, points: Option<NonZeroUsize>) -> ExitCode {
+    let walked = stamping::walks(first, seeds);
+    let faults: Vec<String> = walked
+        .iter()
+        .filter_map(|walked| walked.fault.as_ref().map(|fault| format!("seed {}: {fault}", walked.seed)))
+        .collect();
+    let again = stamping::walks(first, seeds.min(50));
+    let differ = walked.iter().zip(&again).filter(|(one, two)| one.trace != two.trace).count();
+    let struck = stamping::strike_everywhere(4, points.map(NonZeroUsize::get));
+    for failure in faults.iter().take(10).chain(struck.failures.iter().take(10)) {
+        println!("  {failure}");
+    }
+    let sum = |of: fn(&stamping::Judgement) -> usize| walked.iter().map(|walked| of(&walked.judgement)).sum::<usize>();
+    println!(
+        "fleets: {} seeds, {} stamps, {} take-overs, {} failed; {} run twice, {differ} differ; {} points struck, {} failed",
+        walked.len(),
+        sum(|judged| judged.stamps),
+        sum(|judged| judged.take_overs),
+        faults.len(),
+        again.len(),
+        struck.points,
+        struck.failures.len(),
+    );
+    verdict(faults.is_empty() && struck.failures.is_empty() && differ == 0)
 }
 
 #[cfg(feature = "seeded-bugs")]
