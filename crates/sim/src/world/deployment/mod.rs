@@ -29,6 +29,8 @@ use wanted::Wanted;
 const USER: &str = "deployment-controller";
 pub(super) const RESOURCE: &str = "deployments.apps";
 const RETRY: Duration = Duration::from_secs(1);
+/// Sooner than any other look comes.
+const AT_ONCE: Duration = Duration::from_millis(2);
 /// Clashes of names that are tried before a look is given up.
 const TRIES: i64 = 10;
 
@@ -82,10 +84,12 @@ impl State {
         let mut sets: Vec<Set> = sets.into_iter().map(Set::of).collect();
         sets.sort_by_cached_key(Set::age_order);
         let new = sets.iter().position(|set| same_template(&set.object, deployment));
+        let mut wanted = Wanted::of(deployment);
+        wanted.paused &= self.deployment_deviation != Some(DeploymentDeviation::PauseIgnored);
         let mut rollout = Rollout {
             key,
             deployment,
-            wanted: Wanted::of(deployment),
+            wanted,
             generation: number(deployment, "/metadata/generation").unwrap_or(0),
             sets,
             new,
@@ -102,10 +106,9 @@ impl State {
             self.tell(&mut rollout, status, None)?;
         }
         self.note_revision(&mut rollout)?;
-        let paused = rollout.wanted.paused && self.deployment_deviation != Some(DeploymentDeviation::PauseIgnored);
         let mut sized = rollout.sets.iter().filter(|set| set.size > 0).filter_map(Set::desired);
-        if paused || sized.any(|desired| desired != rollout.wanted.replicas) {
-            return self.scale_deployment(&mut rollout, paused);
+        if rollout.wanted.paused || sized.any(|desired| desired != rollout.wanted.replicas) {
+            return self.scale_deployment(&mut rollout);
         }
         if rollout.wanted.recreate {
             self.recreate_deployment(&mut rollout)
@@ -115,7 +118,7 @@ impl State {
     }
 
     /// Sizes the sets of a Deployment that was scaled or is paused; nothing goes on to the new template meanwhile.
-    fn scale_deployment(&mut self, rollout: &mut Rollout<'_>, paused: bool) -> Outcome<()> {
+    fn scale_deployment(&mut self, rollout: &mut Rollout<'_>) -> Outcome<()> {
         let wanted = &rollout.wanted;
         let resized: Vec<Resized> = if let Some(index) = sole(&rollout.sets, rollout.new) {
             vec![(index, wanted.replicas)]
@@ -131,7 +134,7 @@ impl State {
             Vec::new()
         };
         self.resize(rollout, &resized)?;
-        if paused {
+        if rollout.wanted.paused {
             self.shorten_history(rollout)?;
         }
         let status = rollout.counted(self.clock.now());
@@ -338,7 +341,13 @@ impl State {
         let value = status.to_value();
         let news = revision.is_some() || differs(rollout.deployment, &value);
         rollout.status = status;
-        if !news || rollout.told {
+        if !news {
+            return Ok(());
+        }
+        if rollout.told {
+            // The real one's second write is refused, because it knows only the object from before the first. It tries again at
+            // once, and so tells what it sees before those whom it has set going have changed that.
+            self.queue.push(self.now() + AT_ONCE, Event::Deployment(rollout.key.clone()));
             return Ok(());
         }
         rollout.told = true;
