@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use clap::Args;
 
+use super::statefulset::Part;
 use super::{api, etcd, schema, statefulset};
 use crate::cluster::{
     self, Cluster, Options, Shape,
@@ -14,13 +15,13 @@ use crate::cluster::{
 /// How many operations a full run compares at least, and CI's part.
 const FULL: usize = 20_000;
 const CI: usize = 2_000;
-/// How many scenarios of StatefulSets and Jobs CI's part has.
-const CI_SCENARIOS: usize = 120;
+/// How many scenarios of workloads CI's part has.
+const CI_SCENARIOS: usize = 150;
 
 /// What is compared.
 #[derive(Args)]
 pub struct Arguments {
-    /// CI's part: fewer random scripts, a third of the scenarios of StatefulSets and Jobs
+    /// CI's part: fewer random scripts, a third of the scenarios of workloads
     #[arg(long)]
     ci: bool,
     /// Compare at least so many operations
@@ -64,16 +65,16 @@ pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     println!("{etcd}");
     println!("types: {} differences", types.len());
+    let [set, job, deployment] = [Part::Set, Part::Job, Part::Deployment].map(|part| {
+        let (scenarios, differences) = sets.of(part);
+        format!("{scenarios} scenarios, {differences} differences")
+    });
     println!(
-        "conformance: {} scripts, {} operations, {} watch events, {} differences; statefulset: {} scenarios, {} differences; job: {} scenarios, {} differences",
+        "conformance: {} scripts, {} operations, {} watch events, {} differences; statefulset: {set}; job: {job}; deployment: {deployment}",
         answers.scripts,
         answers.operations,
         answers.watch_events,
         answers.differences.len(),
-        sets.scenarios.saturating_sub(sets.jobs),
-        sets.different(false),
-        sets.jobs,
-        sets.different(true),
     );
     let equal = answers.differences.is_empty()
         && types.is_empty()

@@ -126,6 +126,46 @@ impl Api {
         decode(&written.object)
     }
 
+    /// Applies a merge patch to an object of any kind; answers with what is stored then.
+    pub fn merge_value(
+        &self,
+        user: &str,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<Arc<Value>, Box<Status>> {
+        self.patch_value(user, resource, (namespace, name), patch, Part::Main)
+    }
+
+    /// The same for its status.
+    pub fn merge_status_value(
+        &self,
+        user: &str,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<Arc<Value>, Box<Status>> {
+        self.patch_value(user, resource, (namespace, name), patch, Part::Status)
+    }
+
+    fn patch_value(
+        &self,
+        user: &str,
+        resource: &str,
+        (namespace, name): (&str, &str),
+        patch: &Value,
+        part: Part,
+    ) -> Result<Arc<Value>, Box<Status>> {
+        let mut store = self.lock();
+        let resource = store.resource(resource).cloned().ok_or_else(|| no_such(resource))?;
+        let version = resource.stored.clone();
+        let target = Target { resource, version, namespace: namespace.to_owned(), name: name.to_owned() };
+        let update = Update::Patch(Patch::Merge(patch.clone()));
+        store.update(writer(user), &target, part, &update).map(|written| written.object)
+    }
+
     /// Deletes, or marks for deletion.
     pub fn delete<K: Object>(
         &self,

@@ -1,5 +1,4 @@
-//! Ways in which the StatefulSet controller and the Job controller can be made to deviate from the real ones, to show that a comparison
-//! with those notices.
+//! Ways in which the controllers of workloads can be made to deviate from the real ones, to show that a comparison with those notices.
 
 /// One broken rule of the StatefulSet controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,4 +50,22 @@ impl JobDeviation {
         Self::FinalizerKept,
         Self::SuspendIgnored,
     ];
+}
+
+/// One broken rule of the Deployment controller or of the ReplicaSet controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeploymentDeviation {
+    /// Old pods that are not available are not the first to go.
+    SickPodsKept,
+    /// A paused Deployment goes on to its new template.
+    PauseIgnored,
+    /// Old ReplicaSets are never deleted.
+    HistoryKept,
+    /// Of too many pods those go first that have come the farthest.
+    ReadyPodsGoFirst,
+}
+
+impl DeploymentDeviation {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::SickPodsKept, Self::PauseIgnored, Self::HistoryKept, Self::ReadyPodsGoFirst];
 }

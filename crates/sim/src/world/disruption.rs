@@ -1,12 +1,16 @@
 //! The disruption controller: how many pods of a budget are healthy, and how many may be evicted now.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Map, Value, json};
 
-use super::json::{Condition, controller, is_true, name, number, selects, since, terminating, text, with_conditions};
+use super::json::{
+    Condition, Rounding, controller, is_true, name, number, selects, share, since, terminating, text, uid,
+    with_conditions,
+};
 use super::queue::Key;
 use super::state::State;
 
@@ -14,28 +18,32 @@ const USER: &str = "disruption-controller";
 /// How long an eviction that was allowed counts although its pod is not seen terminating.
 const EVICTION_COUNTS: Duration = Duration::from_mins(2);
 
-/// A share or a number of `whole`, rounded up as the real controller does.
-fn resolve(value: &Value, whole: i64) -> Option<i64> {
-    match value.as_str() {
-        Some(share) => {
-            let percent: i64 = share.strip_suffix('%')?.parse().ok()?;
-            Some((percent * whole + 99) / 100)
-        }
-        None => value.as_i64(),
-    }
-}
-
 impl State {
     /// How many pods the owners of these pods want in total, each owner counted once.
     fn wanted_by_owners(&self, namespace: &str, pods: &[&Value]) -> i64 {
         let owners: BTreeMap<&str, &Value> =
             pods.iter().filter_map(|pod| controller(pod)).map(|owner| (text(owner, "/uid"), owner)).collect();
-        owners
-            .values()
-            .filter(|owner| text(owner, "/kind") == "StatefulSet")
-            .filter_map(|owner| self.api.get_value("statefulsets.apps", namespace, text(owner, "/name")))
-            .map(|set| number(&set, "/spec/replicas").unwrap_or(1))
-            .sum()
+        let scaled = owners.values().filter_map(|owner| self.scaled_by(namespace, owner));
+        let scaled: BTreeMap<String, i64> =
+            scaled.map(|scaled| (uid(&scaled).to_owned(), number(&scaled, "/spec/replicas").unwrap_or(1))).collect();
+        scaled.values().sum()
+    }
+
+    /// Who decides how many pods there are: of a ReplicaSet that belongs to a Deployment, the Deployment.
+    fn scaled_by(&self, namespace: &str, owner: &Value) -> Option<Arc<Value>> {
+        match text(owner, "/kind") {
+            "StatefulSet" => self.api.get_value("statefulsets.apps", namespace, text(owner, "/name")),
+            "ReplicaSet" => {
+                let set = self.api.get_value("replicasets.apps", namespace, text(owner, "/name"))?;
+                match controller(&set) {
+                    Some(owner) if text(owner, "/kind") == "Deployment" => {
+                        self.api.get_value("deployments.apps", namespace, text(owner, "/name"))
+                    }
+                    Some(_) | None => Some(set),
+                }
+            }
+            _ => None,
+        }
     }
 
     pub(super) fn sync_budget(&mut self, key: &Key) {
@@ -53,12 +61,12 @@ impl State {
         let count = i64::try_from(pods.len()).unwrap_or(i64::MAX);
         let (expected, desired) = if let Some(limit) = budget.pointer("/spec/maxUnavailable").filter(|v| !v.is_null()) {
             let expected = self.wanted_by_owners(&key.namespace, &pods);
-            (expected, (expected - resolve(limit, expected).unwrap_or(0)).max(0))
+            (expected, (expected - share(limit, expected, Rounding::Up).unwrap_or(0)).max(0))
         } else {
             match budget.pointer("/spec/minAvailable") {
-                Some(Value::String(share)) => {
+                Some(percent @ Value::String(_)) => {
                     let expected = self.wanted_by_owners(&key.namespace, &pods);
-                    (expected, resolve(&json!(share), expected).unwrap_or(expected))
+                    (expected, share(percent, expected, Rounding::Up).unwrap_or(expected))
                 }
                 Some(least) => (count, least.as_i64().unwrap_or(0)),
                 None => (count, 0),
@@ -128,17 +136,4 @@ fn differs(object: &Value, patch: &Value) -> bool {
     patch.as_object().into_iter().flatten().any(|(field, value)| {
         field == "disruptedPods" || object.pointer("/status").and_then(|status| status.get(field)) != Some(value)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_are_rounded_up() {
-        assert_eq!(resolve(&json!("50%"), 3), Some(2));
-        assert_eq!(resolve(&json!("34%"), 3), Some(2));
-        assert_eq!(resolve(&json!(1), 3), Some(1));
-        assert_eq!(resolve(&json!("one"), 3), None);
-    }
 }

@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::calls::{Call, path_of};
-use super::json::{list, name, terminating, text, uid};
+use super::json::{controller, list, name, terminating, text, uid};
 use super::state::State;
 
 const USER: &str = "generic-garbage-collector";
@@ -34,7 +34,12 @@ pub(super) struct Graph {
     owners: BTreeMap<String, BTreeSet<String>>,
     dependents: BTreeMap<String, BTreeSet<String>>,
     leaving: BTreeSet<String>,
+    /// Names of objects that nobody controls, by resource and namespace; only of kinds that others take over.
+    orphans: BTreeMap<(String, String), BTreeSet<String>>,
 }
+
+/// Kinds of objects that controllers take over where nobody controls them.
+const ADOPTED: [&str; 2] = ["pods", "replicasets.apps"];
 
 impl Graph {
     /// Notes an object as it is now; returns its uid and whether it has owners that are new.
@@ -46,6 +51,7 @@ impl Graph {
             namespace: namespace.to_owned(),
             name: name(object).to_owned(),
         };
+        self.note_orphan(&place, controller(object).is_none());
         self.places.insert(id.clone(), place);
         let owners: BTreeSet<String> =
             list(object, "/metadata/ownerReferences").iter().map(|owner| text(owner, "/uid").to_owned()).collect();
@@ -65,13 +71,42 @@ impl Graph {
     /// Forgets an object; returns the uids of those whom it owned.
     pub fn remove(&mut self, object: &Value) -> BTreeSet<String> {
         let id = uid(object);
-        self.places.remove(id);
+        if let Some(place) = self.places.remove(id) {
+            self.note_orphan(&place, false);
+        }
         for owner in self.owners.remove(id).unwrap_or_default() {
             if let Some(dependents) = self.dependents.get_mut(&owner) {
                 dependents.remove(id);
             }
         }
         self.dependents.get(id).cloned().unwrap_or_default()
+    }
+
+    fn note_orphan(&mut self, place: &Place, orphan: bool) {
+        if !ADOPTED.contains(&place.resource.as_str()) {
+            return;
+        }
+        let at = (place.resource.clone(), place.namespace.clone());
+        if orphan {
+            self.orphans.entry(at).or_default().insert(place.name.clone());
+        } else if let Some(names) = self.orphans.get_mut(&at) {
+            names.remove(&place.name);
+            if names.is_empty() {
+                self.orphans.remove(&at);
+            }
+        }
+    }
+
+    /// The names of a kind's objects that nobody controls.
+    pub fn orphans(&self, resource: &str, namespace: &str) -> impl Iterator<Item = &str> {
+        let names = self.orphans.get(&(resource.to_owned(), namespace.to_owned()));
+        names.into_iter().flatten().map(String::as_str)
+    }
+
+    /// The uids of a kind's objects that name this owner.
+    pub fn dependents_of<'a>(&'a self, resource: &'a str, owner: &str) -> impl Iterator<Item = &'a str> {
+        let ids = self.dependents.get(owner).into_iter().flatten().map(String::as_str);
+        ids.filter(move |id| self.places.get(*id).is_some_and(|place| place.resource == resource))
     }
 
     /// A namespace is being emptied.
@@ -96,7 +131,7 @@ impl Graph {
 }
 
 impl State {
-    fn object_at(&self, id: &str) -> Option<(Place, std::sync::Arc<Value>)> {
+    pub(super) fn object_at(&self, id: &str) -> Option<(Place, std::sync::Arc<Value>)> {
         let place = self.graph.places.get(id)?.clone();
         let object = self.api.get_value(&place.resource, &place.namespace, &place.name)?;
         (uid(&object) == id).then_some((place, object))

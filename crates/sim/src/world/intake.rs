@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::json::{controller, list, terminating, text};
+use super::claims::selected;
+use super::json::{controller, list, name, terminating, text};
 use super::queue::{Event, Key};
 use super::state::State;
+use super::{deployment, replicaset};
 use crate::journal::{Change, Event as Entry, Verb};
 
 /// The object of a change, as those who watch see it.
@@ -15,6 +17,8 @@ struct Seen {
     resource: String,
     key: Key,
     object: Arc<Value>,
+    /// As it was; none where it is new.
+    before: Option<Arc<Value>>,
 }
 
 impl Seen {
@@ -25,7 +29,23 @@ impl Seen {
             resource: change.resource.clone(),
             key: Key::new(&change.namespace, &change.name),
             object: Arc::clone(object),
+            before: change.before.clone(),
         })
+    }
+
+    /// The controller of this kind that the object had before and has no more.
+    fn former_controller(&self, kind: &str) -> Option<Key> {
+        let former = self.before.as_ref().and_then(|before| controller(before))?;
+        let lost = text(former, "/kind") == kind && controller(&self.object) != Some(former);
+        lost.then(|| Key::new(&self.key.namespace, text(former, "/name")))
+    }
+
+    /// Whether nobody controls the object, and somebody may want to for the first time: it is new, or has other labels, or lost its
+    /// controller.
+    fn is_new_orphan(&self) -> bool {
+        let labels = self.object.pointer("/metadata/labels");
+        let same = |before: &Arc<Value>| controller(before).is_none() && before.pointer("/metadata/labels") == labels;
+        controller(&self.object).is_none() && !self.before.as_ref().is_some_and(same)
     }
 }
 
@@ -53,6 +73,8 @@ impl State {
                 "pods" => self.pod_changed(&change),
                 "statefulsets.apps" => self.set_changed(change.key),
                 "jobs.batch" => self.look(Event::Job(change.key)),
+                replicaset::RESOURCE => self.replica_set_changed(&change),
+                deployment::RESOURCE => self.look(Event::Deployment(change.key)),
                 "poddisruptionbudgets.policy" => self.look(Event::Budget(change.key)),
                 "services" => self.look_at_service(change.key),
                 "endpointslices.discovery.k8s.io" if change.verb == Verb::Delete => {
@@ -106,6 +128,7 @@ impl State {
             // An orphan may be adopted by whoever selects it.
             self.look_at_sets(&change.key.namespace);
         }
+        self.replica_set_of_pod_changed(change);
         let budgets = self.api.list_values("poddisruptionbudgets.policy", &change.key.namespace);
         for budget in budgets {
             self.look(Event::Budget(Key::new(&change.key.namespace, text(&budget, "/metadata/name"))));
@@ -123,9 +146,46 @@ impl State {
         match owner {
             Some(("StatefulSet", name)) => self.look(Event::Set(Key::new(&change.key.namespace, name))),
             Some(("Job", name)) => self.look(Event::Job(Key::new(&change.key.namespace, name))),
+            Some(("ReplicaSet", name)) => self.look(Event::ReplicaSet(Key::new(&change.key.namespace, name))),
             Some(_) => {}
             // One that lost its Job is not counted by anybody any more.
             None => self.release_orphan(&change.key),
+        }
+    }
+
+    /// As on a real cluster, a Deployment is looked at when it or a ReplicaSet of its changes, not when a pod does; but for the
+    /// one that waits for its last pod to be gone.
+    fn replica_set_of_pod_changed(&mut self, change: &Seen) {
+        if let Some(former) = change.former_controller("ReplicaSet") {
+            self.look(Event::ReplicaSet(former));
+        }
+        if change.verb == Verb::Delete {
+            if let Some(deployment) = self.waits_for_last_pod(&change.object) {
+                self.look(Event::Deployment(deployment));
+            }
+        } else if change.is_new_orphan() {
+            for set in self.api.list_values(replicaset::RESOURCE, &change.key.namespace) {
+                if selected(&set, &change.object) {
+                    self.look(Event::ReplicaSet(Key::new(&change.key.namespace, name(&set))));
+                }
+            }
+        }
+    }
+
+    fn replica_set_changed(&mut self, change: &Seen) {
+        self.look(Event::ReplicaSet(change.key.clone()));
+        if let Some(former) = change.former_controller("Deployment") {
+            self.look(Event::Deployment(former));
+        }
+        let owner = controller(&change.object).filter(|owner| text(owner, "/kind") == "Deployment");
+        if let Some(owner) = owner {
+            self.look(Event::Deployment(Key::new(&change.key.namespace, text(owner, "/name"))));
+        } else if change.verb != Verb::Delete && change.is_new_orphan() {
+            for deployment in self.api.list_values(deployment::RESOURCE, &change.key.namespace) {
+                if selected(&deployment, &change.object) {
+                    self.look(Event::Deployment(Key::new(&change.key.namespace, name(&deployment))));
+                }
+            }
         }
     }
 

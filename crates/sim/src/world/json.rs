@@ -61,6 +61,24 @@ pub(crate) fn since(value: &Value, pointer: &str, now: Timestamp) -> Option<Dura
     Some(now.duration_since(at).try_into().unwrap_or_default())
 }
 
+/// Which way a share that is no whole number goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rounding {
+    Up,
+    Down,
+}
+
+/// A number, or a share of `whole` such as `25%`; none where it is neither.
+pub(crate) fn share(value: &Value, whole: i64, rounding: Rounding) -> Option<i64> {
+    let Some(share) = value.as_str() else { return value.as_i64() };
+    let percent: i64 = share.strip_suffix('%')?.parse().ok()?;
+    let rest = match rounding {
+        Rounding::Up => 99,
+        Rounding::Down => 0,
+    };
+    Some((percent * whole + rest) / 100)
+}
+
 /// A condition to set; its transition time is kept where the status stays.
 pub(crate) struct Condition<'a> {
     pub kind: &'a str,
@@ -129,6 +147,15 @@ mod tests {
         let not_in = json!({"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["db"]}]});
         assert!(!selects(&not_in, &labels));
         assert!(selects(&json!({"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}), &labels));
+    }
+
+    #[test]
+    fn shares_are_rounded_up_or_down() {
+        assert_eq!(share(&json!("50%"), 3, Rounding::Up), Some(2));
+        assert_eq!(share(&json!("34%"), 3, Rounding::Up), Some(2));
+        assert_eq!(share(&json!("34%"), 3, Rounding::Down), Some(1));
+        assert_eq!(share(&json!(1), 3, Rounding::Down), Some(1));
+        assert_eq!(share(&json!("one"), 3, Rounding::Up), None);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! controllers learn of them from watches, and looks a seeded moment later, as the real ones do.
 
 mod calls;
+mod claims;
+mod deployment;
 mod deviation;
 mod disruption;
 mod drain;
@@ -17,13 +19,16 @@ mod kubelet;
 mod namespaces;
 mod network;
 mod nodes;
+mod placement;
 mod pod_status;
 pub(crate) mod queue;
 mod registration;
+mod replicaset;
 mod scheduler;
 mod state;
 mod statefulset;
 mod task;
+mod template;
 
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,7 +43,7 @@ use crate::apps::{App, Context};
 pub use crate::apps::{BadAnswer, PdHandle};
 use crate::clock::Clock;
 use crate::journal::{Journal, QuorumTruth};
-pub use deviation::{Deviation, JobDeviation};
+pub use deviation::{DeploymentDeviation, Deviation, JobDeviation};
 use kubelet::PodState;
 use queue::Key;
 use state::State;
@@ -54,13 +59,15 @@ pub struct Settings {
     pub deviation: Option<Deviation>,
     /// A rule of the Job controller that is broken on purpose.
     pub job_deviation: Option<JobDeviation>,
+    /// A rule of the Deployment controller or the ReplicaSet controller that is broken on purpose.
+    pub deployment_deviation: Option<DeploymentDeviation>,
     /// Whether EndpointSlices follow the pods; see the controller.
     pub endpoints: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { nodes: 3, slow: 1, deviation: None, job_deviation: None, endpoints: true }
+        Self { nodes: 3, slow: 1, deviation: None, job_deviation: None, deployment_deviation: None, endpoints: true }
     }
 }
 
@@ -226,7 +233,7 @@ impl World {
         });
     }
 
-    /// The StatefulSet controller and the Job controller do nothing until the cluster has existed for this long.
+    /// The controllers of StatefulSets, Jobs, Deployments and ReplicaSets do nothing until the cluster has existed for this long.
     pub fn freeze_controllers(&self, until: Duration) {
         self.disturb(Some(format!("controllers frozen until {until:?}")), |state| {
             state.frozen_until = until;

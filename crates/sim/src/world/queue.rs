@@ -46,6 +46,10 @@ pub(crate) enum Event {
     Set(Key),
     /// The Job controller looks at a Job.
     Job(Key),
+    /// The ReplicaSet controller looks at a set.
+    ReplicaSet(Key),
+    /// The Deployment controller looks at a Deployment.
+    Deployment(Key),
     /// The scheduler looks at a pod.
     Schedule(Key),
     /// The pod's kubelet looks at its pod.
@@ -88,6 +92,8 @@ impl Event {
         match self {
             Self::Set(_)
             | Self::Job(_)
+            | Self::ReplicaSet(_)
+            | Self::Deployment(_)
             | Self::Schedule(_)
             | Self::Kubelet(_)
             | Self::Budget(_)

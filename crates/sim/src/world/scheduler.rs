@@ -3,18 +3,25 @@
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-use super::json::{Condition, controller, list, selects, terminating, text, uid, with_conditions};
+use super::json::{Condition, list, selects, terminating, text, uid, with_conditions};
+use super::placement::owner_of;
 use super::queue::Key;
 use super::state::State;
 
 const USER: &str = "kube-scheduler";
 
+const ANTI_AFFINITY: &str = "/spec/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+
+/// Whether the pod refuses to share a node with anybody.
+fn has_terms(pod: &Value) -> bool {
+    !list(pod, ANTI_AFFINITY).is_empty()
+}
+
 /// Whether the pod refuses to share a node with the other (required anti-affinity by host name).
 fn refuses(pod: &Value, other: &Value) -> bool {
     let none = json!({});
     let labels = other.pointer("/metadata/labels").unwrap_or(&none);
-    let terms = list(pod, "/spec/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution");
-    terms.iter().any(|term| {
+    list(pod, ANTI_AFFINITY).iter().any(|term| {
         text(term, "/topologyKey") == "kubernetes.io/hostname"
             && term.get("labelSelector").is_some_and(|selector| selects(selector, labels))
     })
@@ -26,28 +33,23 @@ impl State {
         if !text(&pod, "/spec/nodeName").is_empty() || terminating(&pod) {
             return;
         }
-        let owner = controller(&pod).map(|owner| text(owner, "/uid").to_owned());
-        let others = self.api.list_values("pods", "");
+        let owner = owner_of(&pod);
+        self.placement.catch_up(&self.journal);
+        let others = if has_terms(&pod) { self.api.list_values("pods", &key.namespace) } else { Vec::new() };
         let mut best: Option<(usize, usize, &String)> = None;
         for (name, node) in &self.nodes {
             if node.down || node.cordoned {
                 continue;
             }
-            let here: Vec<&Value> = others
+            let mut here = others
                 .iter()
-                .map(AsRef::as_ref)
                 .filter(|other| text(other, "/spec/nodeName") == name)
-                .filter(|other| !matches!(text(other, "/status/phase"), "Succeeded" | "Failed"))
-                .collect();
-            let same_namespace = |other: &&Value| text(other, "/metadata/namespace") == key.namespace;
-            if here.iter().filter(|other| same_namespace(other)).any(|other| refuses(&pod, other)) {
+                .filter(|other| !matches!(text(other, "/status/phase"), "Succeeded" | "Failed"));
+            if here.any(|other| refuses(&pod, other)) {
                 continue;
             }
-            let siblings = here
-                .iter()
-                .filter(|other| controller(other).map(|owner| text(owner, "/uid")) == owner.as_deref())
-                .count();
-            let load = (siblings, here.len(), name);
+            let (siblings, all) = self.placement.load(name, &owner);
+            let load = (siblings, all, name);
             if best.as_ref().is_none_or(|best| load < *best) {
                 best = Some(load);
             }

@@ -9,8 +9,9 @@ use super::garbage::Graph;
 use super::job::Failures;
 use super::kubelet::PodState;
 use super::nodes::Node;
+use super::placement::Placement;
 use super::queue::{Event, Key, Queue};
-use super::{Deviation, ImageBehaviour, JobDeviation, ServiceAnswer, Settings};
+use super::{DeploymentDeviation, Deviation, ImageBehaviour, JobDeviation, ServiceAnswer, Settings};
 use crate::api::Api;
 use crate::apps::{App, BadAnswer, Context, Labels};
 use crate::clock::Clock;
@@ -36,11 +37,13 @@ pub(crate) struct State {
     pub(super) slow: u32,
     pub(super) deviation: Option<Deviation>,
     pub(super) job_deviation: Option<JobDeviation>,
+    pub(super) deployment_deviation: Option<DeploymentDeviation>,
     /// Whether EndpointSlices follow the pods.
     pub(super) endpoints: bool,
     /// How much of the journal has been taken in.
     pub(super) read: usize,
     pub(super) graph: Graph,
+    pub(super) placement: Placement,
     pub(super) nodes: BTreeMap<String, Node>,
     pub(super) pods: BTreeMap<Key, PodState>,
     /// Addresses are given out once, so this only grows.
@@ -82,9 +85,11 @@ impl State {
             slow: settings.slow.max(1),
             deviation: settings.deviation,
             job_deviation: settings.job_deviation,
+            deployment_deviation: settings.deployment_deviation,
             endpoints: settings.endpoints,
             read: 0,
             graph: Graph::default(),
+            placement: Placement::default(),
             nodes: BTreeMap::new(),
             pods: BTreeMap::new(),
             addresses: BTreeMap::new(),
@@ -139,6 +144,8 @@ impl State {
         match event {
             Event::Set(key) => self.sync_set(&key),
             Event::Job(key) => self.sync_job(&key),
+            Event::ReplicaSet(key) => self.sync_replica_set(&key),
+            Event::Deployment(key) => self.sync_deployment(&key),
             Event::Schedule(key) => self.schedule(&key),
             Event::Kubelet(key) => self.sync_pod(&key),
             Event::Budget(key) => self.sync_budget(&key),

@@ -10,6 +10,8 @@ pub enum Kind {
     Secret,
     Pod,
     StatefulSet,
+    Deployment,
+    ReplicaSet,
     PodDisruptionBudget,
     Lease,
     Event,
@@ -38,6 +40,8 @@ impl Kind {
             Self::Secret => ("v1", "secrets", "Secret", true),
             Self::Pod => ("v1", "pods", "Pod", true),
             Self::StatefulSet => ("apps/v1", "statefulsets", "StatefulSet", true),
+            Self::Deployment => ("apps/v1", "deployments", "Deployment", true),
+            Self::ReplicaSet => ("apps/v1", "replicasets", "ReplicaSet", true),
             Self::PodDisruptionBudget => ("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget", true),
             Self::Lease => ("coordination.k8s.io/v1", "leases", "Lease", true),
             Self::Event => ("v1", "events", "Event", true),
@@ -106,6 +110,10 @@ impl Kind {
             Self::Pod => json!({"spec": pod_spec()}),
             Self::StatefulSet => json!({"spec": {
                 "serviceName": "web",
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod_spec()},
+            }}),
+            Self::Deployment | Self::ReplicaSet => json!({"spec": {
                 "selector": {"matchLabels": {"app": "web"}},
                 "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod_spec()},
             }}),

@@ -2,9 +2,9 @@
 
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, PropagationPolicy};
 use kube::{Client, Error};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::scenario::{Act, JOB, Propagation, SET};
+use super::scenario::{Act, DEPLOYMENT, JOB, Propagation, SET};
 use super::snapshot::{Kind, Objects};
 
 /// A client's view of the objects of a kind in a namespace.
@@ -37,7 +37,30 @@ pub async fn perform(client: &Client, namespace: &str, act: &Act, objects: &Obje
             let Some(name) = objects.job_pod(*stage) else { return Ok(404) };
             remove(client, namespace, Kind::Pod, &name, &DeleteParams::default()).await
         }
-        Act::Release(..) | Act::ReleaseJobPod(..) => Ok(()),
+        Act::PatchDeployment(patch) => {
+            let deployments = api(client, namespace, Kind::Deployment);
+            deployments.patch(DEPLOYMENT, &PatchParams::default(), &Patch::Merge(patch)).await.map(|_| ())
+        }
+        Act::ScaleDeployment(replicas) => {
+            let deployments = api(client, namespace, Kind::Deployment);
+            let patch = json!({"spec": {"replicas": replicas}});
+            deployments.patch_scale(DEPLOYMENT, &PatchParams::default(), &Patch::Merge(patch)).await.map(|_| ())
+        }
+        Act::DeleteDeployment(how) => remove(client, namespace, Kind::Deployment, DEPLOYMENT, &propagating(*how)).await,
+        Act::DeleteReplicaSet(template) => {
+            let Some(name) = objects.replica_set(template) else { return Ok(404) };
+            remove(client, namespace, Kind::ReplicaSet, name, &DeleteParams::default()).await
+        }
+        Act::PatchReplica(pod, patch) => {
+            let Some(name) = objects.replica(pod) else { return Ok(404) };
+            let pods = api(client, namespace, Kind::Pod);
+            pods.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.map(|_| ())
+        }
+        Act::DeleteReplica(pod) => {
+            let Some(name) = objects.replica(pod) else { return Ok(404) };
+            remove(client, namespace, Kind::Pod, &name, &DeleteParams::default()).await
+        }
+        Act::Release(..) | Act::ReleaseJobPod(..) | Act::ReleaseReplica(..) => Ok(()),
     };
     match outcome {
         Ok(()) => Ok(200),
@@ -59,6 +82,8 @@ async fn create(client: &Client, namespace: &str, object: &Value) -> Result<(), 
     let kind = match object["kind"].as_str() {
         Some("PodDisruptionBudget") => Kind::Budget,
         Some("Job") => Kind::Job,
+        Some("Deployment") => Kind::Deployment,
+        Some("ReplicaSet") => Kind::ReplicaSet,
         _ => Kind::Set,
     };
     let object: DynamicObject = serde_json::from_value(object.clone()).map_err(Error::SerdeError)?;

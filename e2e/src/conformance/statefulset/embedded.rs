@@ -16,12 +16,15 @@ use windlass_sim::world::{Settings, World};
 
 use super::Broken;
 use super::acts;
+use super::replicas::is_replica;
 use super::scenario::{Act, Image, Scenario, Stage as Reached, Step, Transition};
 use super::snapshot::{KINDS, Kind, Objects, Snapshot, is_of_job, phase, stage_of, tag, terminating};
 
 const NAMESPACE: &str = "scenario";
 /// Virtual, and longer than anything takes that the controllers do by themselves: a Job waits ten seconds after a pod has failed.
 const AT_REST: Duration = Duration::from_secs(15);
+/// More writes than any act here leads to: whoever writes so often never comes to rest.
+const RESTLESS: usize = 5_000;
 /// More transitions than any set here can make on its way to rest.
 const MOST: usize = 80;
 
@@ -38,9 +41,14 @@ pub struct Point {
 
 /// Plays a scenario on a runtime of its own, in virtual time.
 pub fn play(scenario: &Scenario, broken: Option<Broken>) -> Result<Vec<Point>> {
+    play_in(scenario, broken, 0)
+}
+
+/// The same in one of many worlds, which differ in who is quicker than whom.
+pub fn play_in(scenario: &Scenario, broken: Option<Broken>, world: u64) -> Result<Vec<Point>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(async {
-        let mut stage = Stage::new(scenario, broken)?;
+        let mut stage = Stage::new(scenario, broken, world)?;
         for step in &scenario.steps {
             stage.step(step).await?;
         }
@@ -59,7 +67,7 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(scenario: &Scenario, broken: Option<Broken>) -> Result<Self> {
+    fn new(scenario: &Scenario, broken: Option<Broken>, world: u64) -> Result<Self> {
         let (clock, journal) = (Clock::start(), Journal::default());
         let api = Api::new(clock, journal.clone());
         let seed = hash(scenario.name.bytes());
@@ -69,8 +77,9 @@ impl Stage {
             None => {}
             Some(Broken::Set(deviation)) => settings.deviation = Some(deviation),
             Some(Broken::Job(deviation)) => settings.job_deviation = Some(deviation),
+            Some(Broken::Deployment(deviation)) => settings.deployment_deviation = Some(deviation),
         }
-        let world = World::new(api.clone(), clock, journal.clone(), seed, settings);
+        let world = World::new(api.clone(), clock, journal.clone(), seed ^ world, settings);
         tokio::spawn(world.run());
         api.create_value("admin", objects::namespace(NAMESPACE)).ok().context("no namespace")?;
         let client = api.client("admin");
@@ -92,7 +101,10 @@ impl Stage {
     /// Lets pods make so many transitions; true when there were fewer to make.
     async fn let_go(&mut self, count: usize) -> Result<bool> {
         for _ in 0..count {
-            let next: Vec<Act> = self.objects.of(Kind::Pod).filter_map(|(name, pod)| by_itself(name, pod)).collect();
+            let pods = self.objects.of(Kind::Pod);
+            let mut next: Vec<Act> = pods.filter_map(|(name, pod)| by_itself(&self.objects, name, pod)).collect();
+            // Names that are drawn must not decide who is next.
+            next.sort_by_cached_key(ToString::to_string);
             let Some(act) = self.rng.pick(&next) else { return Ok(true) };
             self.act(act.clone()).await?;
         }
@@ -106,6 +118,10 @@ impl Stage {
                 Some(pod) => self.release(&pod, *transition),
                 None => 404,
             },
+            Act::ReleaseReplica(pod, transition) => match self.objects.replica(pod) {
+                Some(pod) => self.release(&pod, *transition),
+                None => 404,
+            },
             Act::Create(_)
             | Act::Patch(_)
             | Act::PatchJob(_)
@@ -113,17 +129,25 @@ impl Stage {
             | Act::DeleteJobPod(_)
             | Act::DeleteRevision(_)
             | Act::DeleteSet(_)
-            | Act::DeleteJob(_) => acts::perform(&self.client, NAMESPACE, &act, &self.objects).await?,
+            | Act::DeleteJob(_)
+            | Act::PatchDeployment(_)
+            | Act::ScaleDeployment(_)
+            | Act::DeleteDeployment(_)
+            | Act::DeleteReplicaSet(_)
+            | Act::PatchReplica(..)
+            | Act::DeleteReplica(_) => acts::perform(&self.client, NAMESPACE, &act, &self.objects).await?,
         };
-        self.rest().await;
+        self.rest().await?;
         self.points.push(Point { act, code, snapshot: self.objects.snapshot() });
         Ok(())
     }
 
     /// Waits until nothing is written any more, and looks.
-    async fn rest(&mut self) {
+    async fn rest(&mut self) -> Result<()> {
+        let before = self.journal.entries().len();
         loop {
             let written = self.journal.entries().len();
+            anyhow::ensure!(written - before < RESTLESS, "the controllers write and write");
             sleep(AT_REST).await;
             if self.journal.entries().len() == written {
                 break;
@@ -141,6 +165,7 @@ impl Stage {
                 self.objects.put(kind, (*object).clone());
             }
         }
+        Ok(())
     }
 
     /// Plays the kubelet.
@@ -176,7 +201,7 @@ impl Stage {
 }
 
 /// What a pod does next without anybody's doing.
-fn by_itself(name: &str, pod: &Value) -> Option<Act> {
+fn by_itself(objects: &Objects, name: &str, pod: &Value) -> Option<Act> {
     if is_of_job(pod) {
         return task_by_itself(pod);
     }
@@ -191,7 +216,10 @@ fn by_itself(name: &str, pod: &Value) -> Option<Act> {
     } else {
         return None;
     };
-    Some(Act::Release(name.to_owned(), transition))
+    Some(match objects.alike(pod).filter(|_| is_replica(pod)) {
+        Some(alike) => Act::ReleaseReplica(alike, transition),
+        None => Act::Release(name.to_owned(), transition),
+    })
 }
 
 /// The same for a pod of a Job, which ends.

@@ -1,4 +1,4 @@
-//! The embedded StatefulSet controller and Job controller held to the real ones.
+//! The embedded controllers of StatefulSets, Jobs, Deployments and ReplicaSets held to the real ones.
 //!
 //! Each scenario runs on the embedded cluster first, in virtual time, with one pod transition at a time, and leaves a list of
 //! points: an act, and the state at rest after it. The real cluster then goes through the same acts, its pods played by
@@ -8,21 +8,24 @@
 //! demands that the comparison notices.
 
 mod acts;
+mod deployments;
 mod embedded;
 mod jobs;
 mod matrix;
 mod real;
+mod replicas;
 mod scenario;
 mod snapshot;
 mod watched;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt as _, stream};
-use windlass_sim::world::{Deviation, JobDeviation};
+use windlass_sim::world::{DeploymentDeviation, Deviation, JobDeviation};
 
 use real::Real;
 use scenario::Scenario;
@@ -45,12 +48,16 @@ pub enum Broken {
     Set(Deviation),
     /// Of the Job controller.
     Job(JobDeviation),
+    /// Of the Deployment controller or the ReplicaSet controller.
+    Deployment(DeploymentDeviation),
 }
 
 impl Broken {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
-        Deviation::ALL.into_iter().map(Self::Set).chain(JobDeviation::ALL.into_iter().map(Self::Job))
+        let sets = Deviation::ALL.into_iter().map(Self::Set);
+        let jobs = JobDeviation::ALL.into_iter().map(Self::Job);
+        sets.chain(jobs).chain(DeploymentDeviation::ALL.into_iter().map(Self::Deployment))
     }
 
     /// The scenarios (by a part of their names) that notice it.
@@ -58,6 +65,28 @@ impl Broken {
         match self {
             Self::Set(deviation) => matrix::notices(deviation),
             Self::Job(deviation) => jobs::notices(deviation),
+            Self::Deployment(deviation) => deployments::notices(deviation),
+        }
+    }
+}
+
+/// Whose controller a scenario is about: names of those about Jobs and Deployments begin with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// StatefulSets.
+    Set,
+    /// Jobs.
+    Job,
+    /// Deployments.
+    Deployment,
+}
+
+impl Part {
+    fn of(scenario: &str) -> Self {
+        match scenario.split('/').next() {
+            Some("job") => Self::Job,
+            Some("deployment") => Self::Deployment,
+            Some(_) | None => Self::Set,
         }
     }
 }
@@ -67,23 +96,19 @@ impl Broken {
 pub struct Report {
     /// Scenarios that ran.
     pub scenarios: usize,
-    /// Those of Jobs among them.
-    pub jobs: usize,
+    /// How many of them are about whom.
+    pub parts: BTreeMap<Part, usize>,
     /// Points at which both sides were equal.
     pub points: usize,
     /// The first difference of each scenario that has one.
     pub differences: Vec<Difference>,
 }
 
-/// Whether a scenario of this name is one of Jobs.
-fn is_of_jobs(name: &str) -> bool {
-    name.starts_with("job/")
-}
-
 impl Report {
-    /// The differences of Jobs, or of StatefulSets.
-    pub fn different(&self, jobs: bool) -> usize {
-        self.differences.iter().filter(|difference| is_of_jobs(&difference.scenario) == jobs).count()
+    /// How many scenarios and how many differences one part has.
+    pub fn of(&self, part: Part) -> (usize, usize) {
+        let differences = self.differences.iter().filter(|difference| Part::of(&difference.scenario) == part);
+        (self.parts.get(&part).copied().unwrap_or(0), differences.count())
     }
 }
 
@@ -151,7 +176,7 @@ fn chosen(options: &Options) -> Vec<Scenario> {
 }
 
 fn everything() -> impl Iterator<Item = Scenario> {
-    matrix::all().into_iter().chain(jobs::all())
+    matrix::all().into_iter().chain(jobs::all()).chain(deployments::all())
 }
 
 /// The names of all scenarios.
@@ -166,7 +191,10 @@ pub async fn run(kubeconfig: &Path, options: &Options) -> Result<Report> {
     let scenarios = chosen(options);
     ensure!(!scenarios.is_empty(), "no scenario of that name");
     let count = scenarios.len();
-    let jobs = scenarios.iter().filter(|scenario| is_of_jobs(&scenario.name)).count();
+    let mut report = Report::default();
+    for scenario in &scenarios {
+        *report.parts.entry(Part::of(&scenario.name)).or_default() += 1;
+    }
     let mut outcomes = stream::iter(scenarios.into_iter().enumerate())
         .map(|(number, scenario)| {
             let (real, deviation) = (real.clone(), options.deviation);
@@ -179,7 +207,6 @@ pub async fn run(kubeconfig: &Path, options: &Options) -> Result<Report> {
             }
         })
         .buffer_unordered(SIDE_BY_SIDE);
-    let mut report = Report { jobs, ..Report::default() };
     while let Some(outcome) = outcomes.next().await {
         let (points, difference) = outcome?;
         report.scenarios += 1;
@@ -215,6 +242,29 @@ pub async fn deviations(kubeconfig: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a comparison of states at rest takes for granted: who is quicker than whom makes no difference to them.
+    #[test]
+    fn what_a_deployment_comes_to_does_not_depend_on_chance() {
+        let mut moody = Vec::new();
+        for scenario in deployments::all() {
+            let states = |world| -> Vec<_> {
+                let points = embedded::play_in(&scenario, None, world).unwrap();
+                points.into_iter().map(|point| (point.act.to_string(), point.code, point.snapshot)).collect()
+            };
+            let first = states(0);
+            for world in 1..3 {
+                let other = states(world);
+                let found = first.iter().zip(&other).find(|(one, other)| one != other);
+                if let Some((one, other)) = found {
+                    let facts = one.2.differences("here", &other.2, "there");
+                    moody.push(format!("{} after {}: {}", scenario.name, one.0, facts.join("\n  ")));
+                    break;
+                }
+            }
+        }
+        assert!(moody.is_empty(), "{}", moody.join("\n"));
+    }
 
     #[test]
     fn each_deviation_shows_in_the_scenarios_that_are_to_notice_it() {

@@ -24,6 +24,9 @@ use super::{Difference, Patience};
 
 /// How often the watched state is looked at; it costs nothing when nothing has changed.
 const LOOK: Duration = Duration::from_millis(15);
+/// Times of creation are whole seconds. Of two ReplicaSets of one second the real controller takes the one with the lower name for the
+/// older, and names hold hashes: so the second one is made a second later.
+const ONE_SECOND: Duration = Duration::from_millis(1_050);
 
 /// The real cluster.
 #[derive(Clone)]
@@ -105,10 +108,17 @@ impl Real {
 
     /// Does the act and waits for the state that should follow; answers with what differs in the end.
     async fn point(&self, namespace: &str, point: &Point, last: bool) -> Result<(Vec<String>, Duration)> {
+        if matches!(&point.act, Act::PatchDeployment(patch) if patch["spec"].get("template").is_some()) {
+            sleep(ONE_SECOND).await;
+        }
         let began = Instant::now();
         let code = match &point.act {
             Act::Release(pod, transition) => self.release(namespace, pod, *transition).await?,
             Act::ReleaseJobPod(stage, transition) => match self.watched.objects(namespace).job_pod(*stage) {
+                Some(pod) => self.release(namespace, &pod, *transition).await?,
+                None => 404,
+            },
+            Act::ReleaseReplica(pod, transition) => match self.watched.objects(namespace).replica(pod) {
                 Some(pod) => self.release(namespace, &pod, *transition).await?,
                 None => 404,
             },
@@ -119,7 +129,13 @@ impl Real {
             | Act::DeleteJobPod(_)
             | Act::DeleteRevision(_)
             | Act::DeleteSet(_)
-            | Act::DeleteJob(_) => {
+            | Act::DeleteJob(_)
+            | Act::PatchDeployment(_)
+            | Act::ScaleDeployment(_)
+            | Act::DeleteDeployment(_)
+            | Act::DeleteReplicaSet(_)
+            | Act::PatchReplica(..)
+            | Act::DeleteReplica(_) => {
                 acts::perform(&self.client, namespace, &point.act, &self.watched.objects(namespace)).await?
             }
         };
@@ -160,7 +176,8 @@ impl Real {
 
     /// Takes the scenario's objects away without waiting for their kubelet; failures cost nothing but room.
     async fn clean(&self, namespace: &str) {
-        for act in [Act::DeleteSet(Propagation::Background), Act::DeleteJob(Propagation::Background)] {
+        let how = Propagation::Background;
+        for act in [Act::DeleteSet(how), Act::DeleteJob(how), Act::DeleteDeployment(how)] {
             let _ = acts::perform(&self.client, namespace, &act, &self.watched.objects(namespace)).await;
         }
         let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };

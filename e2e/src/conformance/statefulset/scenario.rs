@@ -1,4 +1,4 @@
-//! What a scenario is made of: a StatefulSet or a Job, and what people and its pods do to it.
+//! What a scenario is made of: a StatefulSet, a Job or a Deployment, and what people and its pods do to it.
 
 use serde_json::{Value, json};
 
@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 pub const SET: &str = "web";
 /// The Job of the scenarios that have one.
 pub const JOB: &str = "task";
+/// The Deployment of the scenarios that have one.
+pub const DEPLOYMENT: &str = "web";
 /// The node that its pods are bound to from the start, so that no scheduler is needed on either side.
 pub const NODE: &str = "conformance";
 /// The annotation that releases a pod's next transition (`e2e/kwok/stages.yaml`).
@@ -86,6 +88,28 @@ pub enum Stage {
     Leaving,
 }
 
+/// How far a pod of a Deployment has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reached {
+    /// It has not begun.
+    Pending,
+    /// It runs and isn't ready.
+    Unready,
+    /// It runs and is ready.
+    Ready,
+    /// It is to be deleted.
+    Leaving,
+}
+
+/// A pod of a Deployment. Their names are random, and pods of one template that have come equally far are alike: it is the first one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alike {
+    /// The template's symbol.
+    pub template: String,
+    /// How far it has come.
+    pub reached: Reached,
+}
+
 /// One thing that happens on both sides.
 #[derive(Clone, Debug)]
 pub enum Act {
@@ -109,6 +133,26 @@ pub enum Act {
     DeleteJobPod(Stage),
     /// The transition of a pod of the Job's is released.
     ReleaseJobPod(Stage, Transition),
+    /// The Deployment is changed by a merge patch.
+    PatchDeployment(Value),
+    /// The Deployment's scale is changed.
+    ScaleDeployment(usize),
+    /// Somebody deletes the Deployment.
+    DeleteDeployment(Propagation),
+    /// Somebody deletes the ReplicaSet of this template.
+    DeleteReplicaSet(String),
+    /// A pod of the Deployment's is changed by a merge patch.
+    PatchReplica(Alike, Value),
+    /// Somebody deletes a pod of the Deployment's.
+    DeleteReplica(Alike),
+    /// The transition of a pod of the Deployment's is released.
+    ReleaseReplica(Alike, Transition),
+}
+
+impl std::fmt::Display for Alike {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} that is {:?}", self.template, self.reached)
+    }
 }
 
 impl std::fmt::Display for Act {
@@ -126,6 +170,13 @@ impl std::fmt::Display for Act {
             Self::ReleaseJobPod(stage, transition) => {
                 write!(f, "a pod of the Job's that is {stage:?}: {}", transition.word())
             }
+            Self::PatchDeployment(patch) => write!(f, "patch the Deployment {patch}"),
+            Self::ScaleDeployment(replicas) => write!(f, "scale the Deployment to {replicas}"),
+            Self::DeleteDeployment(how) => write!(f, "delete the Deployment, {how:?}"),
+            Self::DeleteReplicaSet(template) => write!(f, "delete the ReplicaSet of {template}"),
+            Self::PatchReplica(pod, patch) => write!(f, "patch a pod of {pod} {patch}"),
+            Self::DeleteReplica(pod) => write!(f, "delete a pod of {pod}"),
+            Self::ReleaseReplica(pod, transition) => write!(f, "a pod of {pod}: {}", transition.word()),
         }
     }
 }
@@ -181,7 +232,8 @@ pub fn partition(ordinal: usize) -> Step {
     patch(json!({"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": ordinal}}}}))
 }
 
-fn container(tag: &str) -> Value {
+/// A container of this image, as templates have it.
+pub fn container(tag: &str) -> Value {
     json!({"name": "web", "image": format!("registry.example/web:{tag}")})
 }
 
@@ -216,6 +268,23 @@ pub fn job(tag: &str) -> Value {
             "template": {
                 "metadata": {"annotations": {RELEASE: "hold"}},
                 "spec": {"nodeName": NODE, "restartPolicy": "Never", "containers": [container(tag)]},
+            },
+        },
+    })
+}
+
+/// A Deployment with three replicas of the first image; scenarios change it before they create it.
+pub fn deployment() -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": DEPLOYMENT},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": {"app": DEPLOYMENT}},
+            "template": {
+                "metadata": {"labels": {"app": DEPLOYMENT}, "annotations": {RELEASE: "hold"}},
+                "spec": {"nodeName": NODE, "containers": [container("v1")]},
             },
         },
     })

@@ -1,10 +1,11 @@
-//! What is compared: the set or the Job, its pods, its revisions, its claims and its budgets, freed of what can't be equal on two
+//! What is compared: the set, the Job or the Deployment, its pods, its revisions, its claims and its budgets, freed of what can't be equal on two
 //! clusters (uids, times, the hashes in names).
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::replicas::{hash_of, is_replica};
 use super::scenario::Stage;
 
 /// The kinds of objects that are looked at.
@@ -22,10 +23,15 @@ pub enum Kind {
     Budget,
     /// Jobs.
     Job,
+    /// Deployments.
+    Deployment,
+    /// ReplicaSets.
+    ReplicaSet,
 }
 
 /// All of them.
-pub const KINDS: [Kind; 6] = [Kind::Set, Kind::Pod, Kind::Revision, Kind::Claim, Kind::Budget, Kind::Job];
+pub const KINDS: [Kind; 8] =
+    [Kind::Set, Kind::Pod, Kind::Revision, Kind::Claim, Kind::Budget, Kind::Job, Kind::Deployment, Kind::ReplicaSet];
 
 impl Kind {
     /// Group, version, kind and plural, as the API names them.
@@ -37,6 +43,8 @@ impl Kind {
             Self::Claim => ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
             Self::Budget => ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
             Self::Job => ("batch", "v1", "Job", "jobs"),
+            Self::Deployment => ("apps", "v1", "Deployment", "deployments"),
+            Self::ReplicaSet => ("apps", "v1", "ReplicaSet", "replicasets"),
         };
         let kind = kube::core::GroupVersionKind::gvk(group, version, kind);
         kube::api::ApiResource::from_gvk_with_plural(&kind, plural)
@@ -68,7 +76,7 @@ pub struct Objects {
     symbols: BTreeMap<String, String>,
 }
 
-fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -87,6 +95,11 @@ impl Objects {
         let name = text(&object, "/metadata/name").to_owned();
         if kind == Kind::Revision {
             let symbol = symbol(object.pointer("/data/spec/template").unwrap_or(&Value::Null));
+            self.symbols.insert(name.clone(), symbol);
+        }
+        if kind == Kind::ReplicaSet {
+            let symbol = symbol(object.pointer("/spec/template").unwrap_or(&Value::Null));
+            self.symbols.insert(hash_of(&object).to_owned(), symbol.clone());
             self.symbols.insert(name.clone(), symbol);
         }
         self.objects.insert((kind, name), object);
@@ -117,13 +130,19 @@ impl Objects {
             .find(|name| self.symbols.get(*name).is_some_and(|it| it == symbol))
     }
 
+    /// All names that stand for something, and what.
+    pub fn symbols(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.symbols.iter().map(|(name, symbol)| (name.as_str(), symbol.as_str()))
+    }
+
     /// The first pod of a Job that has come this far.
     pub fn job_pod(&self, stage: Stage) -> Option<String> {
         let pods = self.of(Kind::Pod).filter(|(_, pod)| is_of_job(pod) && stage_of(pod) == Some(stage));
         pods.map(|(name, _)| name.to_owned()).next()
     }
 
-    fn symbol(&self, revision: &str) -> String {
+    /// What a name stands for that has a template's hash in it, or the hash alone.
+    pub fn symbol(&self, revision: &str) -> String {
         match (revision, self.symbols.get(revision)) {
             ("", _) => "none".to_owned(),
             (_, Some(symbol)) => symbol.clone(),
@@ -137,7 +156,7 @@ impl Objects {
         for (name, object) in self.of(Kind::Set) {
             self.set_facts(name, object, &mut facts);
         }
-        for (name, pod) in self.of(Kind::Pod).filter(|(_, pod)| !is_of_job(pod)) {
+        for (name, pod) in self.of(Kind::Pod).filter(|(_, pod)| !is_of_job(pod) && !is_replica(pod)) {
             facts.insert(format!("pod {name}"), self.pod_facts(pod));
         }
         let mut of_jobs: Vec<String> =
@@ -149,6 +168,7 @@ impl Objects {
         for (name, job) in self.of(Kind::Job) {
             job_facts(name, job, &mut facts);
         }
+        self.replica_facts(&mut facts);
         let dying = self.of(Kind::Set).any(|(_, set)| terminating(set));
         let mut revisions: Vec<(i64, String)> = self
             .of(Kind::Revision)
@@ -282,7 +302,7 @@ pub fn phase(pod: &Value) -> &str {
     text(pod, "/status/phase")
 }
 
-fn condition(object: &Value, kind: &str) -> String {
+pub(super) fn condition(object: &Value, kind: &str) -> String {
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
     let found = conditions.into_iter().flatten().find(|condition| text(condition, "/type") == kind);
     // A condition that nobody has set yet means the same as one that is false.

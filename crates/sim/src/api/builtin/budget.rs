@@ -7,7 +7,8 @@ use super::super::object;
 use super::label_selector;
 use super::not_negative;
 
-const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex \
+/// What is said of a share that is none.
+pub(super) const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex \
     used for validation is '[0-9]+%')";
 
 pub(super) fn validate(budget: &Value) -> Vec<FieldError> {

@@ -3,6 +3,7 @@
 mod budget;
 mod crd;
 mod data;
+mod deployment;
 mod endpoint_slice;
 mod event;
 mod job;
@@ -12,6 +13,7 @@ mod pod;
 mod pod_spec;
 mod pod_template;
 mod quantity;
+mod replicaset;
 mod service;
 mod shape;
 mod statefulset;
@@ -66,7 +68,7 @@ pub(crate) fn decode(resource: &Resource, version: &Version, object: &mut Value)
         }
     };
     let mut shaped = shaped.map_err(|why| unreadable(resource, version, &why))?;
-    if resource.rules == Rules::StatefulSet && !selected {
+    if matches!(resource.rules, Rules::StatefulSet | Rules::Deployment | Rules::ReplicaSet) && !selected {
         // The type has it always, but what nobody wrote is not the same as what selects everything.
         object::child(object::as_map(&mut shaped), "spec").remove("selector");
     }
@@ -177,10 +179,13 @@ fn default(resource: &Resource, object: &mut Value) {
         Rules::Lease => {
             object::child(map, "spec");
         }
-        Rules::Deployment | Rules::ReplicaSet => {
-            let spec = object::child(map, "spec");
-            object::default(spec, "replicas", json!(1));
-            pod_template::default_template(spec);
+        Rules::Deployment => {
+            deployment::default(map);
+            shape::deployment_status(map);
+        }
+        Rules::ReplicaSet => {
+            replicaset::default(map);
+            shape::replica_set_status(map);
         }
         Rules::Job => job::default(map),
         Rules::CustomResourceDefinition => crd::default(map),
@@ -200,6 +205,8 @@ fn default(resource: &Resource, object: &mut Value) {
 fn drop_disabled(resource: &Resource, object: &mut Value) {
     if resource.rules == Rules::StatefulSet {
         statefulset::drop_disabled(object);
+    } else if matches!(resource.rules, Rules::Deployment | Rules::ReplicaSet) {
+        object::child(object::as_map(object), "status").remove("terminatingReplicas");
     } else if resource.rules == Rules::Lease {
         let spec = object::child(object::as_map(object), "spec");
         spec.remove("strategy");
@@ -310,7 +317,11 @@ pub(crate) fn prepare_update(resource: &Resource, version: &Version, part: Part,
         }
     }
     let generation = object::generation(before);
-    if generation > 0 && object.get("spec") != before.get("spec") {
+    // A Deployment's annotations are copied to its ReplicaSets, so a change of them is one to be observed.
+    let annotated = resource.rules == Rules::Deployment
+        && part == Part::Main
+        && object::meta(object, "annotations") != object::meta(before, "annotations");
+    if generation > 0 && (annotated || object.get("spec") != before.get("spec")) {
         object::set_meta(object, "generation", json!(generation + 1));
     }
 }
@@ -351,6 +362,8 @@ fn keep(object: &mut Value, before: &Value, key: &str) {
 pub(crate) fn validate(resource: &Resource, object: &Value, before: Option<&Value>) -> Vec<FieldError> {
     match resource.rules {
         Rules::StatefulSet => statefulset::validate(object, before),
+        Rules::Deployment => deployment::validate(object, before),
+        Rules::ReplicaSet => replicaset::validate(object, before),
         Rules::Job => job::validate(object, before),
         Rules::Pod => pod::validate(object, before),
         Rules::PodDisruptionBudget => budget::validate(object),
@@ -366,8 +379,6 @@ pub(crate) fn validate(resource: &Resource, object: &Value, before: Option<&Valu
         | Rules::Endpoints
         | Rules::ServiceAccount
         | Rules::PersistentVolumeClaim
-        | Rules::Deployment
-        | Rules::ReplicaSet
         | Rules::CronJob
         | Rules::Custom => Vec::new(),
     }
@@ -377,6 +388,10 @@ pub(crate) fn validate(resource: &Resource, object: &Value, before: Option<&Valu
 pub(crate) fn validate_status(resource: &Resource, object: &Value, before: &Value) -> Vec<FieldError> {
     if resource.rules == Rules::StatefulSet {
         statefulset::validate_status(object, before)
+    } else if resource.rules == Rules::Deployment {
+        deployment::validate_status(object, before)
+    } else if resource.rules == Rules::ReplicaSet {
+        replicaset::validate_status(object)
     } else if resource.rules == Rules::PodDisruptionBudget {
         budget::validate_status(object)
     } else if resource.rules == Rules::Pod {

@@ -35,7 +35,7 @@ pub(super) fn tidy(rules: Rules, object: &mut Map<String, Value>) {
 }
 
 /// Numbers, texts and flags that are left out when they are nothing. Where nothing and unset differ, they are shown.
-const SCALARS: [&str; 29] = [
+const SCALARS: [&str; 30] = [
     "readyReplicas",
     "currentReplicas",
     "updatedReplicas",
@@ -43,6 +43,7 @@ const SCALARS: [&str; 29] = [
     "updateRevision",
     "observedGeneration",
     "minReadySeconds",
+    "paused",
     "nodeName",
     "hostNetwork",
     "hostPID",
@@ -130,6 +131,23 @@ pub(super) fn pod_status(pod: &mut Map<String, Value>) {
 pub(super) fn set_status(set: &mut Map<String, Value>) {
     let status = child(set, "status");
     fill(status, &[("replicas", json!(0)), ("availableReplicas", json!(0))]);
+    show_times(status, &["lastTransitionTime"]);
+}
+
+/// Of a Deployment all counts are left out that are nothing.
+pub(super) fn deployment_status(deployment: &mut Map<String, Value>) {
+    let status = child(deployment, "status");
+    let counts = ["replicas", "availableReplicas", "unavailableReplicas"];
+    status.retain(|key, value| !is_nothing(value) || !counts.contains(&key.as_str()));
+    show_times(status, &["lastUpdateTime", "lastTransitionTime"]);
+}
+
+pub(super) fn replica_set_status(set: &mut Map<String, Value>) {
+    let status = child(set, "status");
+    status.retain(|key, value| {
+        !is_nothing(value) || !["fullyLabeledReplicas", "availableReplicas"].contains(&key.as_str())
+    });
+    fill(status, &[("replicas", json!(0))]);
     show_times(status, &["lastTransitionTime"]);
 }
 

@@ -7,12 +7,11 @@ use serde_json::{Value, json};
 use super::super::Deviation;
 use super::super::json::{controller, name, number, text, uid};
 use super::super::state::State;
+use super::super::template::hash;
 use super::replica::owner_reference;
 use super::{Outcome, Revisions, USER, Wanted};
 
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";
-/// Characters that can't spell a word by accident.
-const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Clashes of names that are tried before a look is given up.
 const TRIES: u32 = 10;
 
@@ -32,17 +31,6 @@ impl Revision {
         }
         Self { name: name(object).to_owned(), number: number(object, "/revision").unwrap_or(0), template }
     }
-}
-
-/// A short name for a template; another one for each clash.
-fn hash(template: &Value, collisions: i64) -> String {
-    let mut hash = 0x811c_9dc5_u32;
-    let suffix = if collisions > 0 { collisions.to_string() } else { String::new() };
-    for byte in template.to_string().bytes().chain(suffix.bytes()) {
-        hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    }
-    let letter = |digit: u8| char::from(ALPHABET.get(usize::from(digit) % ALPHABET.len()).copied().unwrap_or(b'x'));
-    hash.to_string().bytes().map(letter).collect()
 }
 
 impl State {
@@ -160,18 +148,5 @@ impl State {
             self.api.delete::<ControllerRevision>(USER, &wanted.key.namespace, name, &DeleteParams::default())?;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_template_always_gets_the_same_name_until_names_clash() {
-        let template = json!({"spec": {"containers": [{"name": "pd", "image": "pd:v1"}]}});
-        assert_eq!(hash(&template, 0), hash(&template.clone(), 0));
-        assert_ne!(hash(&template, 0), hash(&template, 1));
-        assert_ne!(hash(&template, 0), hash(&json!({}), 0));
     }
 }

@@ -4,6 +4,7 @@ mod bodies;
 mod create;
 mod custom;
 mod delete;
+mod deployments;
 mod kinds;
 mod managers;
 mod patches;
@@ -33,6 +34,7 @@ pub fn all() -> Vec<Script> {
         bodies::scripts,
         kinds::scripts,
         workloads::scripts,
+        deployments::scripts,
         custom::scripts,
     ];
     let mut all: Vec<Script> = groups.into_iter().flat_map(|scripts| scripts()).collect();

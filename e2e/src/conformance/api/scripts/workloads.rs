@@ -19,7 +19,8 @@ pub fn scripts() -> Vec<Script> {
     ]
 }
 
-fn merged(base: &Value, change: &Value) -> Value {
+/// The one with the other merged into it.
+pub fn merged(base: &Value, change: &Value) -> Value {
     match (base, change) {
         (Value::Object(base), Value::Object(change)) => {
             let mut result = base.clone();
