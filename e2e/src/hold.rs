@@ -34,7 +34,8 @@ pub struct Hold {
 struct Gate {
     /// Whom a request is passed on to; it says itself who asks.
     client: Client,
-    closed: watch::Sender<bool>,
+    /// Writes whose paths contain this are held back.
+    closed: watch::Sender<Option<&'static str>>,
     held: AtomicUsize,
 }
 
@@ -48,7 +49,7 @@ impl Hold {
         let mut config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
         config.default_retry = false;
         let gate =
-            Gate { client: Client::try_from(config)?, closed: watch::channel(false).0, held: AtomicUsize::new(0) };
+            Gate { client: Client::try_from(config)?, closed: watch::channel(None).0, held: AtomicUsize::new(0) };
         let gate = Arc::new(gate);
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let server = format!("http://{}", listener.local_addr()?);
@@ -61,7 +62,12 @@ impl Hold {
 
     /// From now on no write of anything but Leases and Events reaches the server. Reads and watches go on.
     pub fn hold(&self) {
-        self.gate.closed.send_replace(true);
+        self.hold_only("");
+    }
+
+    /// The same, for writes whose paths contain this.
+    pub fn hold_only(&self, part: &'static str) {
+        self.gate.closed.send_replace(Some(part));
     }
 
     /// How many writes are held back.
@@ -71,7 +77,7 @@ impl Hold {
 
     /// Lets everything through.
     pub fn release(&self) {
-        self.gate.closed.send_replace(false);
+        self.gate.closed.send_replace(None);
     }
 }
 
@@ -97,9 +103,10 @@ async fn forward(gate: &Gate, request: Request) -> Result<Response> {
     let passes = ["/leases", "/events"].iter().any(|kind| parts.uri.path().contains(kind));
     let is_write = parts.method != Method::GET && !passes;
     let mut closed = gate.closed.subscribe();
-    if is_write && *closed.borrow() {
+    let is_held = closed.borrow().is_some_and(|part| parts.uri.path().contains(part));
+    if is_write && is_held {
         gate.held.fetch_add(1, Ordering::AcqRel);
-        closed.wait_for(|closed| !closed).await?;
+        closed.wait_for(Option::is_none).await?;
     }
     let mut onward = Request::builder().method(parts.method).uri(parts.uri);
     for (name, value) in &parts.headers {

@@ -256,7 +256,7 @@ fn said(plan: &Plan) -> Said {
 fn conclude(status: &mut ServiceImageStatus, resource: &ServiceImage, said: &Said, now: Timestamp) {
     let generation = resource.metadata.generation.unwrap_or(0);
     let before = std::mem::take(&mut status.conditions);
-    let states = [
+    let all = [
         ("Complete", Tri::from(said.complete)),
         ("InProgress", Tri::from(!said.complete)),
         ("Ready", Tri::from(said.complete)),
@@ -265,7 +265,7 @@ fn conclude(status: &mut ServiceImageStatus, resource: &ServiceImage, said: &Sai
     ];
     let written =
         |(type_, state): (&str, Tri)| condition(&before, type_, state, &said.reason, &said.message, generation, now);
-    let conditions: Vec<Condition> = states.into_iter().map(written).collect();
+    let conditions: Vec<Condition> = all.into_iter().map(written).collect();
     status.conditions = conditions;
     status.observed_generation = Some(generation);
 }

@@ -65,14 +65,15 @@ pub async fn lead(context: &Context, lease: &Lease<'_>, term: &Term) {
             }
             Some(name) = fleets.next(), if !fleets.is_empty() => { pokes.remove(&name); }
             Some(wake) = wakes.next() => match wake {
-                Wake::Fleet(name) => match pokes.get(&name) {
-                    Some(poke) => poke.notify_one(),
-                    None => {
+                Wake::Fleet(name) => {
+                    if let Some(poke) = pokes.get(&name) {
+                        poke.notify_one();
+                    } else {
                         let poke = Rc::new(Notify::new());
                         pokes.insert(name.clone(), Rc::clone(&poke));
                         fleets.push(async move { fleet::look_after(actor, &name, &poke).await; name }.boxed_local());
                     }
-                },
+                }
                 Wake::Resource(key, workload) => {
                     queue.wake(key.clone(), Instant::now());
                     index.insert(key, workload);

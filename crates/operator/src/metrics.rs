@@ -171,15 +171,12 @@ impl Metrics {
         self.fleet_upgrading.get_or_create(&by()).set(i64::from(plan.record.current.is_some()));
         let changed = plan.record.changed_at.map_or(0, jiff::Timestamp::as_second);
         self.fleet_changed.get_or_create(&by()).set(changed);
-        match plan.record.current {
-            Some((priority, since)) => {
-                self.fleet_priority.get_or_create(&by()).set(priority);
-                self.fleet_priority_since.get_or_create(&by()).set(since.as_second());
-            }
-            None => {
-                self.fleet_priority.remove(&by());
-                self.fleet_priority_since.remove(&by());
-            }
+        if let Some((priority, since)) = plan.record.current {
+            self.fleet_priority.get_or_create(&by()).set(priority);
+            self.fleet_priority_since.get_or_create(&by()).set(since.as_second());
+        } else {
+            self.fleet_priority.remove(&by());
+            self.fleet_priority_since.remove(&by());
         }
         let set = |family: &Family<ByTier, Gauge>, tier: &str, state, count| {
             let by = ByTier { service_image: name.to_owned(), tier: tier.to_owned(), state };

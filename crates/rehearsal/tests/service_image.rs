@@ -1,6 +1,8 @@
 //! ServiceImages on the embedded cluster, one test for each requirement that can be seen there (E1–E13).
 
-use std::{collections::BTreeMap, time::Duration};
+#![allow(clippy::expect_used, reason = "a test that lacks something has failed")]
+
+use std::{collections::BTreeMap, future::Future, pin::Pin, time::Duration};
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -9,7 +11,7 @@ use windlass_rehearsal::{
     stamping::{self, dicom, image, judge, objects, reference, service, service_image, subject, tier},
 };
 use windlass_sim::{
-    harness::{self, Outcome},
+    harness::{self, Outcome, Program, Seat},
     journal::{Event, Verb},
     scenario::{Action, Ending, Moment, Scenario, When},
 };
@@ -40,12 +42,17 @@ fn document() -> Vec<Value> {
 }
 
 /// Dicoms serve before the ServiceImage comes.
-fn run_until(objects: Vec<Value>, mut timeline: Vec<Moment>, ending: Ending) -> Outcome {
+fn run_until(objects: Vec<Value>, timeline: Vec<Moment>, ending: Ending) -> Outcome {
+    run_beside(objects, timeline, ending, &service)
+}
+
+/// The same with another controller behind them.
+fn run_beside(objects: Vec<Value>, mut timeline: Vec<Moment>, ending: Ending, service: &Program) -> Outcome {
     let mut objects = objects;
     let wanted = objects.pop().expect("a ServiceImage");
     timeline.insert(0, after(15, Action::Create(wanted)));
     let scenario = Scenario { objects, timeline, ending, operators: 1, limit: Duration::from_mins(20), ..reference(1) };
-    let outcome = harness::run_beside(&scenario, &[], &operator, Some(&service)).expect("a runtime");
+    let outcome = harness::run_beside(&scenario, &[], &operator, Some(service)).expect("a runtime");
     assert_eq!(judge(&outcome.journal, PATIENCE).violations, Vec::<String>::new());
     assert!(outcome.settled, "{}", outcome.subject["status"]);
     outcome
@@ -230,6 +237,30 @@ fn e8_a_wait_right_after_an_edit_does_not_see_the_old_answer() {
             assert!(one["observedGeneration"].is_i64() || one["reason"] == "NotSeen", "{one}");
         }
     }
+}
+
+/// The reference service itself, with Deployments.
+fn reference_service(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>> {
+    Box::pin(async move { dicom::controller::run(&seat.client, || seat.clock.now()).await })
+}
+
+#[test]
+fn e9_the_reference_service_takes_a_fleet_along_with_real_deployments() {
+    let outcome = run_beside(document(), vec![], Ending::Ready, &reference_service);
+    let mut running = BTreeMap::new();
+    for entry in &outcome.journal {
+        if let Event::Write(change) = &entry.event
+            && change.resource == "deployments.apps"
+            && let Some(deployment) = change.after.as_deref()
+        {
+            let image = deployment.pointer("/spec/template/spec/containers/0/image").cloned();
+            let available = deployment.pointer("/status/availableReplicas").cloned();
+            running.insert(change.name.clone(), (image, available));
+        }
+    }
+    let expected = [("a", "v2"), ("b", "v2"), ("e", "v3"), ("f", "v3")];
+    let expected = expected.map(|(name, tag)| (name.to_owned(), (Some(json!(image(tag))), Some(json!(1)))));
+    assert_eq!(running, expected.into());
 }
 
 #[test]

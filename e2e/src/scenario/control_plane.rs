@@ -1,6 +1,8 @@
 //! The operator and a real control plane, without containers: what the API server has a say in. KWOK plays the pods, so nobody
 //! answers for the quorum, and nothing may be touched.
 
+mod fleet;
+
 use std::{
     fs,
     path::PathBuf,
@@ -67,6 +69,16 @@ pub const CHECKS: &[Check] = &[
         name: "control-plane-deletion",
         shows: "a deleted QuorumCluster goes and leaves the set as it was",
         run: |stage| Box::pin(deletion(stage)),
+    },
+    Check {
+        name: "control-plane-service-image",
+        shows: "a fleet with real Deployments gets its image tier by tier, and kubectl waits for it",
+        run: |stage| Box::pin(fleet::tiers(stage)),
+    },
+    Check {
+        name: "control-plane-late-stamp",
+        shows: "a stamp that was sent before a take-over and arrives after it is refused",
+        run: |stage| Box::pin(fleet::late_stamp(stage)),
     },
     Check {
         name: "control-plane-gone",

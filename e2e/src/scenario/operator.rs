@@ -210,6 +210,7 @@ impl LocalOperator {
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)
             .args(["--lease-seconds", &self.lease_seconds.to_string(), "--listen", "127.0.0.1:0"])
+            .args(["--allow-target", "examples.windlass.dev/Dicom"])
             .env("RUST_LOG", "info,windlass_operator=debug,kube_client::client::builder=off")
             .stdin(Stdio::null())
             .stdout(Stdio::null())

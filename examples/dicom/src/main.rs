@@ -1,6 +1,8 @@
 //! The controller as a program: `dicom` looks after the Dicoms of the cluster that the environment names; `dicom crd` prints their
 //! definition.
 
+#![expect(clippy::print_stdout, reason = "a program whose output is its purpose")]
+
 use anyhow::{Result, bail};
 use kube::CustomResourceExt;
 

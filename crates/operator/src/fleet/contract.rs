@@ -120,15 +120,14 @@ impl Contract {
         if ready {
             return Fact::Known(Progress::Ready);
         }
-        let failed = match &self.failed {
-            Some(failed) => match holds(failed, seen.object) {
+        let failed = if let Some(failed) = &self.failed {
+            match holds(failed, seen.object) {
                 Ok(failed) => failed.then(|| format!("{:?} is so", self.target.failed.as_deref().unwrap_or_default())),
                 Err(why) => return Fact::Unknown(format!("spec.target.failed: {why}")),
-            },
-            None => {
-                let failed = seen.condition("Failed").filter(|one| seen.is_observed() && one["status"] == "True");
-                failed.map(|one| one["message"].as_str().or(one["reason"].as_str()).unwrap_or("it says so").to_owned())
             }
+        } else {
+            let failed = seen.condition("Failed").filter(|one| seen.is_observed() && one["status"] == "True");
+            failed.map(|one| one["message"].as_str().or(one["reason"].as_str()).unwrap_or("it says so").to_owned())
         };
         if let Some(why) = failed {
             return Fact::Known(Progress::Failed(why));
@@ -140,7 +139,7 @@ impl Contract {
 
     /// Who set the image last, if it was not us.
     fn setter(&self, object: &DynamicObject) -> Option<String> {
-        let pointer: String = self.path.iter().map(|field| format!("/f:{field}")).collect();
+        let pointer = self.path.iter().fold(String::new(), |pointer, field| pointer + "/f:" + field);
         let entries = object.metadata.managed_fields.iter().flatten();
         let theirs = entries.filter(|entry| {
             let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
@@ -188,6 +187,7 @@ mod tests {
 
     use super::Contract;
 
+    #[expect(clippy::needless_pass_by_value, reason = "tests write the JSON in place")]
     fn contract(target: Value) -> Contract {
         let mut whole = json!({"group": "examples.windlass.dev", "version": "v1", "kind": "Dicom"});
         whole.as_object_mut().unwrap().extend(target.as_object().unwrap().clone());
@@ -196,6 +196,7 @@ mod tests {
         Contract::read(&spec).unwrap()
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "tests write the JSON in place")]
     fn dicom(spec: Value, status: Value) -> DynamicObject {
         serde_json::from_value(json!({
             "apiVersion": "examples.windlass.dev/v1", "kind": "Dicom",

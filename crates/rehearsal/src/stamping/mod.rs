@@ -161,7 +161,7 @@ fn said(dicom: &Dicom, over: bool, now: Timestamp) -> DicomStatus {
     let image = dicom.spec.image.as_deref().unwrap_or_default();
     let (ready, failed) = (over && !image.is_empty() && !image.ends_with("broken"), over && image.ends_with("broken"));
     let had = |type_: &str| before.conditions.iter().any(|one| one.type_ == type_ && one.status == "True");
-    let states = [("UpToDate", ready), ("Deployed", ready || had("Deployed")), ("Failed", failed)];
+    let all = [("UpToDate", ready), ("Deployed", ready || had("Deployed")), ("Failed", failed)];
     let condition = |(type_, holds): (&str, bool)| {
         let status = if holds { "True" } else { "False" };
         let kept = before.conditions.iter().find(|one| one.type_ == type_ && one.status == status);
@@ -176,6 +176,6 @@ fn said(dicom: &Dicom, over: bool, now: Timestamp) -> DicomStatus {
     };
     DicomStatus {
         observed_generation: dicom.metadata.generation.unwrap_or(0),
-        conditions: states.into_iter().map(condition).collect(),
+        conditions: all.into_iter().map(condition).collect(),
     }
 }

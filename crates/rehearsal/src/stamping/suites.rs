@@ -144,7 +144,7 @@ fn happening(rng: &mut Rng, number: u64, dicoms: u64) -> Action {
         11 => Action::KillOperator(usize::try_from(rng.below(2)).unwrap_or(0)),
         _ => Action::FreezeOperator(
             usize::try_from(rng.below(2)).unwrap_or(0),
-            rng.between(Duration::from_secs(5), Duration::from_secs(60)),
+            rng.between(Duration::from_secs(5), Duration::from_mins(1)),
         ),
     }
 }

@@ -1,0 +1,256 @@
+//! A ServiceImage on a real control plane: real Deployments behind Dicoms, their pods played by KWOK.
+
+use std::{fs, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use jiff::Timestamp;
+use kube::{
+    Api, CustomResourceExt,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use windlass_api::ServiceImage;
+
+use super::{LEASE_SECONDS, Stage};
+use crate::{audit::AuditLog, hold::Hold, scenario::wait};
+
+fn image(tag: &str) -> String {
+    format!("registry.example/dicom:{tag}")
+}
+
+/// A fleet in a namespace of its own, and the controller behind it.
+struct Fleet<'a> {
+    stage: &'a Stage,
+    namespace: &'static str,
+    images: Api<ServiceImage>,
+    dicoms: Api<dicom::Dicom>,
+    service: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Fleet<'_> {
+    fn drop(&mut self) {
+        self.service.abort();
+    }
+}
+
+impl<'a> Fleet<'a> {
+    /// The definition, the rights that an administrator gives, the controller, and these Dicoms, serving.
+    async fn create(stage: &'a Stage, namespace: &'static str, dicoms: &[(&str, &str, &str)]) -> Result<Self> {
+        let rights = json!([
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "stamp-dicoms"},
+             "rules": [{"apiGroups": ["examples.windlass.dev"], "resources": ["dicoms"], "verbs": ["get", "list", "watch", "patch"]}]},
+            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "stamp-dicoms"},
+             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "stamp-dicoms"},
+             "subjects": [{"kind": "ServiceAccount", "name": "windlass", "namespace": "windlass-system"}]},
+            dicom::Dicom::crd(),
+        ]);
+        let file = stage.cluster.folder().join(format!("{namespace}.json"));
+        fs::write(&file, json!({"apiVersion": "v1", "kind": "List", "items": rights}).to_string())?;
+        stage.windlass.kubectl(&["apply", "-f", &file.to_string_lossy()])?;
+        stage.windlass.kubectl(&[
+            "wait",
+            "--for=condition=Established",
+            "--timeout=30s",
+            "crd/dicoms.examples.windlass.dev",
+        ])?;
+        let client = stage.client.clone();
+        let service = tokio::spawn(async move { dicom::controller::run(&client, Timestamp::now).await });
+        let this = Self {
+            stage,
+            namespace,
+            images: Api::all(stage.client.clone()),
+            dicoms: Api::namespaced(stage.client.clone(), namespace),
+            service,
+        };
+        for (name, tier, tag) in dicoms {
+            this.add(name, tier, Some(tag)).await?;
+        }
+        wait::until_so("the Dicoms to serve", 60, async || {
+            let all = this.dicoms.list(&kube::api::ListParams::default()).await?;
+            Ok(all.items.iter().all(|dicom| holds(dicom, "UpToDate")))
+        })
+        .await?;
+        Ok(this)
+    }
+
+    async fn add(&self, name: &str, tier: &str, tag: Option<&str>) -> Result<()> {
+        let mut object = json!({
+            "apiVersion": "examples.windlass.dev/v1", "kind": "Dicom",
+            "metadata": {"name": name, "namespace": self.namespace, "labels": {"fleet": self.namespace}},
+            "spec": {"failureHaltsUpdate": true, "replicas": 1, "image": tag.map(image)},
+        });
+        if !tier.is_empty() {
+            object["metadata"]["labels"]["upgrade-tier"] = json!(tier);
+        }
+        self.dicoms.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+        Ok(())
+    }
+
+    /// The ServiceImage of this namespace's Dicoms.
+    async fn want(&self, tiers: Value) -> Result<()> {
+        let object = json!({
+            "apiVersion": "windlass.dev/v1alpha1", "kind": "ServiceImage",
+            "metadata": {"name": self.namespace},
+            "spec": {
+                "defaultImage": image("v2"),
+                "target": {
+                    "group": "examples.windlass.dev", "version": "v1", "kind": "Dicom",
+                    "labelSelector": format!("fleet={}", self.namespace),
+                },
+                "tiers": tiers,
+            },
+        });
+        self.images.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+        Ok(())
+    }
+
+    async fn images(&self) -> Result<Vec<(String, String)>> {
+        let all = self.dicoms.list(&kube::api::ListParams::default()).await?;
+        let image =
+            |dicom: dicom::Dicom| (dicom.metadata.name.unwrap_or_default(), dicom.spec.image.unwrap_or_default());
+        Ok(all.items.into_iter().map(image).collect())
+    }
+
+    async fn whole(&self) -> Result<Value> {
+        Ok(serde_json::to_value(self.images.get(self.namespace).await?)?)
+    }
+
+    fn waits(&self, condition: &str, seconds: u32) -> Result<String> {
+        self.stage.windlass.kubectl(&[
+            "wait",
+            &format!("--for=condition={condition}"),
+            &format!("--timeout={seconds}s"),
+            &format!("serviceimage/{}", self.namespace),
+        ])
+    }
+
+    async fn settled(&self, before: &str) -> Result<String> {
+        wait::until("an operator to have taken over", 60, async || {
+            let whole = self.whole().await?;
+            let election = &whole["status"]["election"];
+            let id = election["id"].as_str().filter(|id| election["settled"] == true && *id != before);
+            Ok(id.map(str::to_owned))
+        })
+        .await
+    }
+
+    async fn change(&self, spec: Value) -> Result<()> {
+        self.images.patch(self.namespace, &PatchParams::default(), &Patch::Merge(json!({ "spec": spec }))).await?;
+        Ok(())
+    }
+}
+
+fn holds(dicom: &dicom::Dicom, type_: &str) -> bool {
+    let conditions = dicom.status.iter().flat_map(|status| &status.conditions);
+    let observed = dicom.status.as_ref().map(|status| status.observed_generation) == dicom.metadata.generation;
+    observed && conditions.into_iter().any(|one| one.type_ == type_ && one.status == "True")
+}
+
+fn tier(name: &str, tag: &str, priority: i64) -> Value {
+    json!({"upgradeTier": name, "image": image(tag), "priority": priority})
+}
+
+/// The source document's example, then a wait right after an edit, then a new resource.
+pub async fn tiers(stage: &Stage) -> Result<()> {
+    let dicoms = [("a", "", "v1"), ("b", "", "v1"), ("e", "earlyAccess", "v2"), ("f", "earlyAccess", "v2")];
+    let fleet = Fleet::create(stage, "fleet", &dicoms).await?;
+    let audit = AuditLog::from_now(&stage.cluster.audit_log());
+    let _operator = stage.windlass.start("fleet", LEASE_SECONDS).await?;
+    fleet.want(json!([tier("", "v2", 0), tier("earlyAccess", "v3", 1)])).await?;
+    fleet.waits("complete", 120)?;
+    fleet.waits("Ready", 5)?;
+    let expected = [("a", "v2"), ("b", "v2"), ("e", "v3"), ("f", "v3")];
+    let expected: Vec<(String, String)> = expected.iter().map(|(name, tag)| ((*name).to_owned(), image(tag))).collect();
+    ensure!(fleet.images().await? == expected, "wrong images: {:?}", fleet.images().await?);
+
+    // Stamps are the operator's only writes to Dicoms, one each, the tier of higher priority first.
+    let requests = audit.requests("fleet")?;
+    let stamps: Vec<String> = requests
+        .iter()
+        .filter(|request| {
+            request.writes() && request.object_ref.resource == "dicoms" && request.user.username == super::USER
+        })
+        .map(|request| request.object_ref.name.clone())
+        .collect();
+    ensure!(stamps.len() == 4, "{} writes to four Dicoms: {stamps:?}", stamps.len());
+    let early = |name: &String| ["e", "f"].contains(&name.as_str());
+    ensure!(stamps.iter().take(2).all(early), "the wrong ones went first: {stamps:?}");
+
+    // Right after an edit neither kubectl's wait nor anybody else takes the old answer for the new one.
+    fleet.change(json!({"tiers": [tier("", "v4", 0), tier("earlyAccess", "v3", 1)]})).await?;
+    fleet.waits("complete", 120)?;
+    ensure!(
+        fleet.images().await?.iter().any(|(name, tag)| name == "a" && *tag == image("v4")),
+        "waited for the old one"
+    );
+
+    fleet.add("n", "", None).await?;
+    wait::until_so("a new one to get its image", 30, async || {
+        Ok(fleet.images().await?.contains(&("n".to_owned(), image("v4"))))
+    })
+    .await?;
+    let shown = stage.windlass.kubectl(&["get", "serviceimages"])?;
+    ensure!(shown.contains("Dicom") && shown.contains("True"), "kubectl get does not tell:\n{shown}");
+    Ok(())
+}
+
+/// An operator's stamps are held back on their way; another one takes over; then they arrive.
+pub async fn late_stamp(stage: &Stage) -> Result<()> {
+    let dicoms = [("a", "", "v1"), ("b", "", "v1"), ("c", "", "v1")];
+    let fleet = Fleet::create(stage, "late-stamp", &dicoms).await?;
+    fleet.want(json!([tier("", "v1", 0)])).await?;
+    let audit = AuditLog::from_now(&stage.cluster.audit_log());
+    let hold = Hold::before(&stage.cluster.kubeconfig()).await?;
+    let first = stage.windlass.start_at("late-stamp-first", LEASE_SECONDS, &hold.server).await?;
+    let election = fleet.settled("").await?;
+    fleet.waits("complete", 60)?;
+
+    // The reservation goes through; what is written to the Dicoms gets stuck.
+    hold.hold_only("/dicoms/");
+    let begun = Timestamp::now();
+    fleet.change(json!({"tiers": [tier("", "v2", 0)]})).await?;
+    wait::until_so("the first operator to stamp", 30, async || Ok(hold.held() > 0)).await?;
+    let reserved = fleet.whole().await?["status"]["batch"].as_array().map(Vec::len);
+    ensure!(reserved == Some(3), "not reserved first: {reserved:?}");
+    first.freeze()?;
+    let second = stage.windlass.start("late-stamp-second", LEASE_SECONDS).await?;
+    fleet.settled(&election).await?;
+    let settled = Timestamp::now();
+    // Nothing but the late writes, which are to arrive after the touch, may say v2 later on: somebody else wants another image.
+    fleet.change(json!({"tiers": [tier("", "v3", 0)]})).await?;
+    fleet.waits("complete", 120)?;
+    hold.release();
+    first.resume()?;
+
+    let late = wait::until("the late stamps to arrive", 30, async || {
+        let requests = audit.requests("late-stamp")?;
+        let late: Vec<_> = requests
+            .into_iter()
+            .filter(|request| request.object_ref.resource == "dicoms" && request.writes())
+            .filter(|request| {
+                request.credential() == Some(&first.credential) && request.request_received_timestamp > begun
+            })
+            .collect();
+        Ok((late.len() >= 3).then_some(late))
+    })
+    .await?;
+    for request in &late {
+        let name = &request.object_ref.name;
+        ensure!(request.request_received_timestamp > settled, "the stamp of {name} was not held back");
+        ensure!(!request.succeeded(), "a late stamp of {name} took effect");
+        ensure!(request.response_status.code == 409, "a late stamp of {name} got {}", request.response_status.code);
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    ensure!(
+        fleet.images().await?.iter().all(|(_, tag)| *tag == image("v3")),
+        "wrong images: {:?}",
+        fleet.images().await?
+    );
+    ensure!(second.credential != first.credential, "one operator took over from itself");
+    stage
+        .windlass
+        .kubectl(&["delete", "serviceimage", "late-stamp", "--timeout=30s"])
+        .context("it can't be deleted")?;
+    Ok(())
+}
