@@ -11,7 +11,7 @@ pub fn notices(deviation: DeploymentDeviation) -> &'static str {
     match deviation {
         DeploymentDeviation::SickPodsKept => "deployment/surge-1/sick",
         DeploymentDeviation::PauseIgnored => "deployment/down-1/paused-half-way",
-        DeploymentDeviation::HistoryKept => "deployment/history/0",
+        DeploymentDeviation::HistoryKept => "deployment/revisions/0",
         DeploymentDeviation::ReadyPodsGoFirst => "deployment/scaled/down-with-sick-pods",
     }
 }
@@ -86,8 +86,6 @@ fn strategies() -> Vec<(&'static str, Value)> {
         ("one-and-one", rolling(&json!(1), &json!(1))),
         ("half", rolling(&json!("50%"), &json!("50%"))),
         ("all", rolling(&json!("100%"), &json!("100%"))),
-        // Rounded, both come to nothing, and then one may be missing.
-        ("nearly-none", rolling(&json!(0), &json!("1%"))),
         ("recreate", json!({"type": "Recreate"})),
     ]
 }
@@ -209,6 +207,9 @@ fn sizes() -> Vec<Scenario> {
         with(&json!({"replicas": 0})),
         [Settle, image("v2"), Settle, scale(2), Settle],
     ));
+    // Rounded, both limits come to nothing, and then one may be missing.
+    let hardly = with(&json!({"strategy": rolling(&json!(0), &json!("1%"))}));
+    scenarios.push(started("hardly-any/new-image", hardly, [image("v2"), Settle]));
     scenarios.push(started("one/new-image", with(&json!({"replicas": 1})), [image("v2"), Settle, image("v1"), Settle]));
     scenarios
 }
@@ -220,10 +221,10 @@ fn limits() -> Vec<Scenario> {
         let plot =
             [image("v2"), Settle, image("v3"), Settle, image("v4"), Few(2), image("v2"), Settle, image("v1"), Settle];
         let small = with(&json!({"replicas": 2, "revisionHistoryLimit": limit}));
-        scenarios.push(started(&format!("history/{limit}"), small, plot));
+        scenarios.push(started(&format!("revisions/{limit}"), small, plot));
         let plot =
             [image("v2"), Settle, image("v3"), Settle, patch(json!({"spec": {"revisionHistoryLimit": limit}})), Settle];
-        scenarios.push(started(&format!("history/shortened-to-{limit}"), with(&json!({"replicas": 1})), plot));
+        scenarios.push(started(&format!("revisions/shortened-to-{limit}"), with(&json!({"replicas": 1})), plot));
     }
     let patient = |seconds: i64| patch(json!({"spec": {"minReadySeconds": seconds}}));
     let slow = with(&json!({"minReadySeconds": 3600, "progressDeadlineSeconds": 7200}));

@@ -89,6 +89,14 @@ impl Part {
             Some(_) | None => Self::Set,
         }
     }
+
+    /// How much fewer of a part's scenarios are in a choice: rollouts of Deployments have the most points, and differ the least.
+    const fn thinned(self) -> usize {
+        match self {
+            Self::Set | Self::Job => 1,
+            Self::Deployment => 4,
+        }
+    }
 }
 
 /// What came out.
@@ -171,8 +179,15 @@ fn chosen(options: &Options) -> Vec<Scenario> {
     let wanted = |scenario: &Scenario| options.only.as_ref().is_none_or(|only| scenario.name.contains(only.as_str()));
     let all: Vec<Scenario> = everything().filter(wanted).collect();
     // Neighbours in the matrix resemble each other: a part of it is spread over the whole.
-    let stride = all.len() / options.limit.unwrap_or(usize::MAX).clamp(1, all.len().max(1));
-    all.into_iter().step_by(stride.max(1)).collect()
+    let stride = (all.len() / options.limit.unwrap_or(usize::MAX).clamp(1, all.len().max(1))).max(1);
+    let mut passed: BTreeMap<Part, usize> = BTreeMap::new();
+    let mut is_chosen = |scenario: &Scenario| {
+        let part = Part::of(&scenario.name);
+        let count = passed.entry(part).or_default();
+        *count += 1;
+        (*count - 1).is_multiple_of(if stride > 1 { stride * part.thinned() } else { 1 })
+    };
+    all.into_iter().filter(|scenario| is_chosen(scenario)).collect()
 }
 
 fn everything() -> impl Iterator<Item = Scenario> {

@@ -88,7 +88,8 @@ impl Objects {
         ] {
             fact(field, status.get(field).unwrap_or(&Value::Null).to_string());
         }
-        fact("conditions", self.words(status));
+        let recreated = text(deployment, "/spec/strategy/type") == "Recreate";
+        fact("conditions", self.words(status, recreated));
     }
 
     fn set_of_replicas_facts(&self, template: &str, set: &Value, facts: &mut BTreeMap<String, String>) {
@@ -104,7 +105,7 @@ impl Objects {
         }
         // How many writes lead to a size is chance; that the last one was seen is not.
         fact("observed", (status.get("observedGeneration") == set["metadata"].get("generation")).to_string());
-        fact("conditions", self.words(status));
+        fact("conditions", self.words(status, false));
     }
 
     fn replica_pod_facts(&self, pod: &Value) -> String {
@@ -132,14 +133,25 @@ impl Objects {
     }
 
     /// The conditions, with the names of ReplicaSets replaced by what they stand for. Which one was set last is chance.
-    fn words(&self, status: &Value) -> String {
+    fn words(&self, status: &Value, recreated: bool) -> String {
         let conditions = status.get("conditions").and_then(Value::as_array);
         let said = conditions.into_iter().flatten().map(|condition| {
             let field = |name: &str| text(condition, name).to_owned();
             let message = self.symbols().fold(field("/message"), |message, (name, symbol)| {
                 message.replace(&format!("{name:?}"), &format!("{symbol:?}"))
             });
-            format!("{}={} {} {message}", field("/type"), field("/status"), field("/reason"))
+            match (field("/reason").as_str(), message.split('"').nth(1)) {
+                // A Deployment that is recreated has moved if somebody looked while it had lost some of its pods and not all, and says
+                // for ever that it is complete if nobody did. That is chance as well.
+                ("NewReplicaSetCreated" | "ReplicaSetUpdated" | "NewReplicaSetAvailable", _) if recreated => {
+                    format!("{}={} goes on or is done", field("/type"), field("/status"))
+                }
+                // Whether somebody looked between a set's creation and its first pod is chance.
+                ("NewReplicaSetCreated" | "ReplicaSetUpdated", Some(set)) => {
+                    format!("{}={} under way with {set}", field("/type"), field("/status"))
+                }
+                (reason, _) => format!("{}={} {reason} {message}", field("/type"), field("/status")),
+            }
         });
         let mut said: Vec<String> = said.collect();
         said.sort();
