@@ -16,15 +16,11 @@ use crate::{
     conditions::{Tri, condition},
     quorum_cluster::Gates,
     service_image::{Reserved, ServiceImage, ServiceImageStatus, TierSpec, TierStatus},
-    translate::{duration, gate, overrides, windows},
+    translate::{duration, gate, invalid, overrides, windows},
 };
 
 /// How many resources are written between two looks at the ServiceImage: their names are kept in its status.
 pub const BATCH: usize = 250;
-
-fn invalid(field: &str, why: &str) -> Hold {
-    Hold::new(Reason::InvalidSpec, format!("{field}: {why}"))
-}
 
 /// What a ServiceImage wants.
 pub fn want(resource: &ServiceImage) -> Result<Want, Hold> {
@@ -32,7 +28,7 @@ pub fn want(resource: &ServiceImage) -> Result<Want, Hold> {
     let tier = |tier: &TierSpec| {
         let field = |name: &str| format!("tier {:?}: {name}", tier.upgrade_tier);
         let image = tier.image.as_ref().or(spec.default_image.as_ref());
-        let image = image.ok_or_else(|| invalid(&field("image"), "set it, or spec.defaultImage"))?;
+        let image = image.ok_or_else(|| invalid(&field("image"), &"set it, or spec.defaultImage"))?;
         let canary = tier
             .canary
             .iter()
@@ -44,7 +40,7 @@ pub fn want(resource: &ServiceImage) -> Result<Want, Hold> {
             canary: canary.collect::<Result<_, Hold>>()?,
             max_in_flight: match amount(&field("maxInFlight"), tier.max_in_flight.as_ref())? {
                 Some(Amount::Count(0)) => {
-                    return Err(invalid(&field("maxInFlight"), "with none on its way nothing happens"));
+                    return Err(invalid(&field("maxInFlight"), &"with none on its way nothing happens"));
                 }
                 limit => limit,
             },
@@ -76,7 +72,7 @@ fn amount(field: &str, written: Option<&IntOrString>) -> Result<Option<Amount>, 
         None => Ok(None),
         Some(IntOrString::Int(count)) => usize::try_from(*count)
             .map(|count| Some(Amount::Count(count)))
-            .map_err(|_| invalid(field, "it is negative")),
+            .map_err(|_| invalid(field, &"it is negative")),
         Some(IntOrString::String(text)) => {
             let percent = text.strip_suffix('%').and_then(|digits| digits.parse::<u8>().ok());
             match percent.filter(|percent| *percent <= 100) {

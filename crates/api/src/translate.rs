@@ -255,7 +255,7 @@ pub fn gate(gate: &GateState) -> GateStatus {
     }
 }
 
-fn invalid(field: &str, why: &dyn std::fmt::Display) -> Hold {
+pub(crate) fn invalid(field: &str, why: &dyn std::fmt::Display) -> Hold {
     Hold::new(Reason::InvalidSpec, format!("{field}: {why}"))
 }
 

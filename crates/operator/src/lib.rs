@@ -10,6 +10,7 @@
 
 pub mod asked;
 pub mod auth;
+pub mod claim;
 pub mod client;
 pub mod clock;
 pub mod controller;

@@ -227,7 +227,61 @@ fn result(failed: Option<Class>) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use windlass_plan::fleet::{Index, Record, Terms, Tier, TierName, View, Want, decide};
+
     use super::{Class, Metrics};
+
+    #[test]
+    fn e10_a_fleet_is_counted_by_tier_and_forgotten_with_its_service_image() {
+        let tier = Tier {
+            name: TierName("early".into()),
+            image: "r/d:v2".into(),
+            priority: 7,
+            canary: Vec::new(),
+            max_in_flight: None,
+            max_failures: None,
+            progress_deadline: std::time::Duration::from_mins(10),
+            approval: true,
+        };
+        let want = Want {
+            tiers: vec![tier],
+            paused: false,
+            windows: Vec::new(),
+            overrides: BTreeMap::new(),
+            lane_limit: None,
+            batch: 10,
+        };
+        let now = jiff::Timestamp::from_second(1_000).unwrap();
+        let (index, record) = (Index::new(Terms::default(), now), Record::default());
+        let view = View {
+            index: &index,
+            record: &record,
+            gates: &[],
+            tier_gates: &BTreeMap::new(),
+            diagnoses: &BTreeMap::new(),
+            approve: false,
+            retry: false,
+        };
+        // An index that knows nothing of the tier: it is not done, and its priority is the current one.
+        let (metrics, plan) = (Metrics::default(), decide(&want, &view, now));
+        metrics.fleet("dicom", &plan, 3);
+        let text = metrics.text();
+        for line in [
+            r#"windlass_fleet_upgrading{service_image="dicom"} 1"#,
+            r#"windlass_fleet_changed_timestamp_seconds{service_image="dicom"} 1000"#,
+            r#"windlass_fleet_current_priority{service_image="dicom"} 7"#,
+            r#"windlass_fleet_current_priority_timestamp_seconds{service_image="dicom"} 1000"#,
+            r#"windlass_fleet_resources{service_image="dicom",tier="early",state="latest"} 0"#,
+            r#"windlass_fleet_resources{service_image="dicom",tier="",state="untaken"} 3"#,
+            r#"windlass_fleet_current_priority_resources{service_image="dicom",tier="early",state="remaining"} 0"#,
+        ] {
+            assert!(text.contains(line), "{line} is not in {text}");
+        }
+        metrics.forget_fleet("dicom");
+        assert!(!metrics.text().contains(r#"service_image="dicom""#), "{}", metrics.text());
+    }
 
     #[test]
     fn metrics_carry_units_and_results() {

@@ -3,16 +3,11 @@
 use std::time::Duration;
 
 use kube::ResourceExt;
-use windlass_api::{QuorumCluster, translate};
-use windlass_plan::{
-    Decision, Hold, Plan, Reason, Step, View,
-    fence::{self, Claim},
-    gate, handover, permit,
-    reason::Stalls,
-    rollout,
-};
+use windlass_api::{QuorumCluster, QuorumClusterStatus};
+use windlass_plan::{Decision, Hold, Plan, Reason, Step, View, gate, handover, permit, reason::Stalls, rollout};
 
 use crate::{
+    claim::{Stand, stand},
     error::{Class, Error},
     events::{Telling, tell},
     execute::{self, Actor, execute},
@@ -47,15 +42,18 @@ pub async fn pass(actor: Actor<'_>, key: &Key) -> Next {
             actor.context.metrics.pass(None);
             next
         }
-        Err(error) => {
-            actor.context.metrics.pass(Some(error.class()));
-            match error.class() {
-                Class::Stale | Class::Lost => tracing::debug!(%key, error = error.story(), "will look again"),
-                Class::Transient | Class::Refused => tracing::warn!(%key, error = error.story(), "a pass failed"),
-            }
-            Next::Rest(error.class().retry())
-        }
+        Err(error) => Next::Rest(failed(actor, key, &error)),
     }
+}
+
+/// Counts and tells that a look at something failed. When to look again, and not before.
+pub fn failed(actor: Actor<'_>, what: &dyn std::fmt::Display, error: &Error) -> Duration {
+    actor.context.metrics.pass(Some(error.class()));
+    match error.class() {
+        Class::Stale | Class::Lost => tracing::debug!(%what, error = error.story(), "will look again"),
+        Class::Transient | Class::Refused => tracing::warn!(%what, error = error.story(), "a pass failed"),
+    }
+    error.class().retry()
 }
 
 async fn look(actor: Actor<'_>, key: &Key) -> Result<Next, Error> {
@@ -114,36 +112,20 @@ fn seen_own_writes(actor: Actor<'_>, kind: &str, name: &str, resource_version: O
 
 /// Makes the resource ours before anything is decided about it (H1). None when it is.
 async fn claim(actor: Actor<'_>, resource: &QuorumCluster) -> Result<Option<Next>, Error> {
-    let (context, now) = (actor.context, actor.context.clock.now());
     let status = resource.status.clone().unwrap_or_default();
-    // A claim that can't be read is none of ours: take over from it.
-    let recorded = status.election.as_ref().and_then(|election| translate::election(election).ok());
-    match fence::claim(recorded.as_ref(), actor.term.id(), context.settings.longest_write, now) {
-        Claim::Held => Ok(None),
-        Claim::WaitUntil(until) => {
-            context.metrics.hold(Reason::TakingOver);
-            // Never longer than that, should the clock go backwards.
-            Ok(Some(Next::After(until.duration_since(now).unsigned_abs().min(context.settings.longest_write))))
-        }
-        Claim::Take(election) => {
-            if recorded.is_some() {
-                context.metrics.take_over();
-            }
-            let status =
-                windlass_api::QuorumClusterStatus { election: Some(translate::written_election(&election)), ..status };
-            report::write(actor, resource, status).await?;
-            Ok(Some(Next::After(Duration::ZERO)))
-        }
-        Claim::Touch(election) => {
-            let observed = observe::observe(context, resource).await?;
+    let election = match stand(actor, status.election.as_ref()) {
+        Stand::Held => return Ok(None),
+        Stand::Wait(pause) => return Ok(Some(Next::After(pause))),
+        Stand::Claim(election) => election,
+        Stand::Touch(election) => {
+            let observed = observe::observe(actor.context, resource).await?;
             execute::touch(actor, resource, &observed).await?;
             finish_hand_over(actor, resource, &observed).await;
-            let status =
-                windlass_api::QuorumClusterStatus { election: Some(translate::written_election(&election)), ..status };
-            report::write(actor, resource, status).await?;
-            Ok(Some(Next::After(Duration::ZERO)))
+            election
         }
-    }
+    };
+    report::write(actor, resource, QuorumClusterStatus { election: Some(election), ..status }).await?;
+    Ok(Some(Next::After(Duration::ZERO)))
 }
 
 /// A hand-over that the predecessor had begun can't be fenced (H6). It is finished before anything else, so that a late one finds

@@ -115,6 +115,8 @@ pub enum Reason {
     TargetNotFound,
     /// Nobody allowed that resources of this kind are changed (H41).
     TargetNotAllowed,
+    /// The API server refuses to write the image on a resource.
+    StampRefused,
     /// Resources have their image and are not up to date yet.
     AwaitingResources,
     /// As many resources are on their way as may be at once.
@@ -251,7 +253,10 @@ impl Reason {
                 "install the definition of the kind that spec.target names; it goes on by itself then"
             }
             Self::TargetNotAllowed => {
-                "let an administrator start the operator with --allow-target for this kind and give it the right to patch it"
+                "let an administrator start the operator with --allow-target for this kind and give it the rights to get, list, watch and patch it; it goes on by itself then"
+            }
+            Self::StampRefused => {
+                "give the operator the right to patch this kind, or correct the image or the rule that refuses it; it is tried again by itself"
             }
             Self::AwaitingResources => "wait; if it stays, look at the resource that the message names",
             Self::InFlightLimit => "wait for those that are on their way, or raise maxInFlight",
@@ -342,6 +347,7 @@ impl Reason {
             | Self::RolledBack
             | Self::HookFailed
             | Self::TargetNotAllowed
+            | Self::StampRefused
             | Self::ResourceFailed
             | Self::TooManyFailures
             | Self::FieldContested

@@ -24,21 +24,22 @@ use kube::{
     },
 };
 use tokio::{sync::Notify, time::Instant};
-use windlass_api::{ServiceImage, ServiceImageStatus, fleet, service_image::TargetKind, translate};
+use windlass_api::{ServiceImage, ServiceImageStatus, fleet, service_image::TargetKind};
 use windlass_plan::{
     Hold, Reason,
     bug::{self, Bug},
-    fence::{self, Claim},
     fleet::{Index, Item, ItemId, Plan, Terms, TierName, Verdict, View, decide},
 };
 
 use self::contract::Contract;
 use crate::{
+    claim::{Stand, stand},
     controller::Steady,
     error::{Class, Error},
     events::{Telling, tell},
     execute::Actor,
     observe::get,
+    pass::failed,
 };
 
 /// After something was seen, how long it is waited for more before the next round.
@@ -64,15 +65,8 @@ pub async fn look_after(actor: Actor<'_>, name: &str, poke: &Notify) {
                 pause
             }
             Err(error) => {
-                actor.context.metrics.pass(Some(error.class()));
-                match error.class() {
-                    Class::Stale | Class::Lost => tracing::debug!(name, error = error.story(), "will look again"),
-                    Class::Transient | Class::Refused => {
-                        tracing::warn!(name, error = error.story(), "looking after a ServiceImage failed");
-                    }
-                }
                 // What failed rests, whatever pokes it.
-                tokio::time::sleep(error.class().retry()).await;
+                tokio::time::sleep(failed(actor, &name, &error)).await;
                 continue;
             }
         };
@@ -89,6 +83,8 @@ struct Fleet {
     arriving: Option<BTreeMap<ItemId, Item>>,
     /// A whole list was seen.
     primed: bool,
+    /// We have no right to watch them, in the API server's words.
+    refused: Option<String>,
     /// When the status was written last.
     wrote: Option<Instant>,
 }
@@ -141,7 +137,10 @@ impl Fleet {
                     self.index.forget(&id);
                 }
             }
-            Err(error) => tracing::debug!(%error, "a watch broke off"),
+            Err(error) => {
+                tracing::debug!(%error, "a watch broke off");
+                self.refused = refusal(&error);
+            }
         }
     }
 
@@ -162,6 +161,17 @@ impl Fleet {
     }
 }
 
+/// What the API server says where we have no right to list or watch.
+fn refusal(error: &watcher::Error) -> Option<String> {
+    let (watcher::Error::InitialListFailed(kube::Error::Api(status))
+    | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+    | watcher::Error::WatchError(status)) = error
+    else {
+        return None;
+    };
+    (status.code == 403).then(|| status.message.clone())
+}
+
 fn is_going(object: &DynamicObject) -> bool {
     object.metadata.deletion_timestamp.is_some()
 }
@@ -179,24 +189,15 @@ async fn read(actor: Actor<'_>, name: &str) -> Result<Option<ServiceImage>, Erro
 async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Error> {
     let context = actor.context;
     let Some(resource) = read(actor, name).await? else { return Ok(Tended::Gone) };
-    let now = context.clock.now();
     let status = resource.status.clone().unwrap_or_default();
-    let recorded = status.election.as_ref().and_then(|election| translate::election(election).ok());
-    let election = match fence::claim(recorded.as_ref(), actor.term.id(), context.settings.longest_write, now) {
-        Claim::Held => None,
-        Claim::WaitUntil(until) => {
-            context.metrics.hold(Reason::TakingOver);
-            return Ok(Tended::Again(until.duration_since(now).unsigned_abs().min(context.settings.longest_write)));
-        }
-        Claim::Take(election) => {
-            if recorded.is_some() {
-                context.metrics.take_over();
-            }
-            let status = ServiceImageStatus { election: Some(translate::written_election(&election)), ..status };
-            write(actor, &resource, status).await?;
+    let election = match stand(actor, status.election.as_ref()) {
+        Stand::Held => None,
+        Stand::Wait(pause) => return Ok(Tended::Again(pause)),
+        Stand::Claim(election) => {
+            write(actor, &resource, ServiceImageStatus { election: Some(election), ..status }).await?;
             return Ok(Tended::Again(Duration::ZERO));
         }
-        Claim::Touch(election) => Some(election),
+        Stand::Touch(election) => Some(election),
     };
     let target = match find(actor, &resource.spec.target).await? {
         Ok(target) => target,
@@ -210,7 +211,7 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
                 stamp::touch(actor, &target, &id, &uid).await?;
             }
         }
-        let election = election.map(|election| translate::written_election(&election)).or(status.election.clone());
+        let election = election.or(status.election.clone());
         write(actor, &resource, ServiceImageStatus { election, batch: Vec::new(), ..status }).await?;
         return Ok(Tended::Again(Duration::ZERO));
     }
@@ -222,16 +223,19 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
     if let Some(selector) = &resource.spec.target.label_selector {
         config = config.labels(selector);
     }
-    let index = Index::new(Terms::default(), now);
+    let index = Index::new(Terms::default(), context.clock.now());
     let everywhere: Api<DynamicObject> = match &context.settings.namespace {
         Some(namespace) => target.api(actor, namespace),
         None => Api::all_with(context.client.clone(), &target.resource),
     };
     let mut events = pin!(watcher::watcher(everywhere, config).backoff(Steady::default()));
-    let mut fleet = Fleet { target, contract, index, arriving: None, primed: false, wrote: None };
+    let mut fleet = Fleet { target, contract, index, arriving: None, primed: false, refused: None, wrote: None };
     loop {
         while let Some(Some(event)) = events.next().now_or_never() {
             fleet.take(event);
+        }
+        if let Some(why) = fleet.refused.take() {
+            return hold_back(actor, &resource, &Hold::new(Reason::TargetNotAllowed, why), RETRY_KIND).await;
         }
         let pause = if fleet.primed && fleet.arriving.is_none() {
             match round(actor, name, &resource.spec.target, &mut fleet).await? {
@@ -285,7 +289,7 @@ async fn hold_back(actor: Actor<'_>, resource: &ServiceImage, hold: &Hold, pause
     let status = fleet::held(&before, resource, hold, actor.context.clock.now());
     if status != before {
         write(actor, resource, status).await?;
-        tell_if_new(actor, resource, Some(hold), hold.reason.needs_a_person()).await;
+        tell_if_new(actor, resource, hold, hold.reason.needs_a_person()).await;
     }
     Ok(Tended::Again(pause))
 }
@@ -350,8 +354,15 @@ async fn round(actor: Actor<'_>, name: &str, target: &TargetKind, fleet: &mut Fl
     write(actor, &resource, status).await?;
     fleet.wrote = Some(Instant::now());
     tell_plan(actor, &resource, &plan).await;
-    stamp::all(actor, fleet, &plan.stamps).await?;
-    Ok(Round::Wait(Duration::ZERO))
+    let stamped = stamp::all(actor, fleet, &plan.stamps).await;
+    if let Err(error) = &stamped
+        && error.class() == Class::Refused
+        && let Some(resource) = read(actor, name).await?
+    {
+        // It is tried again: a person sees why nothing moves.
+        hold_back(actor, &resource, &Hold::new(Reason::StampRefused, error.story()), Duration::ZERO).await?;
+    }
+    stamped.map(|()| Round::Wait(Duration::ZERO))
 }
 
 /// Nothing to write to resources: say how it stands, if that is news.
@@ -399,17 +410,16 @@ async fn tell_plan(actor: Actor<'_>, resource: &ServiceImage, plan: &Plan) {
     }
     match &plan.verdict {
         Verdict::Done | Verdict::Going => {}
-        Verdict::Wait(hold) => tell_if_new(actor, resource, Some(hold), false).await,
-        Verdict::Halt(hold) => tell_if_new(actor, resource, Some(hold), true).await,
+        Verdict::Wait(hold) => tell_if_new(actor, resource, hold, false).await,
+        Verdict::Halt(hold) => tell_if_new(actor, resource, hold, true).await,
     }
 }
 
 /// Tells why it waits, once.
-async fn tell_if_new(actor: Actor<'_>, resource: &ServiceImage, hold: Option<&Hold>, warning: bool) {
-    let Some(hold) = hold.filter(|hold| !hold.reason.is_momentary()) else { return };
+async fn tell_if_new(actor: Actor<'_>, resource: &ServiceImage, hold: &Hold, warning: bool) {
     let conditions = resource.status.iter().flat_map(|status| &status.conditions);
     let told = conditions.filter(|one| one.type_ == "Ready").any(|one| one.reason == hold.reason.name());
-    if !told {
+    if !told && !hold.reason.is_momentary() {
         let telling = Telling { warning, reason: hold.reason.name(), action: "Wait", note: hold.to_string() };
         tell(actor, resource, telling).await;
     }

@@ -20,7 +20,7 @@ use crate::{
 const ROUNDS: u32 = 3;
 
 /// How a resource stands against what is wanted of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumIter)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// A person chose its image.
     Manual,

@@ -1,10 +1,6 @@
 //! What is wanted of a fleet, after validation.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use jiff::Timestamp;
 
@@ -145,11 +141,6 @@ impl Terms {
     pub fn tier_of(&self, label: &str) -> Option<(&TierName, &TierTerms)> {
         let named = self.tiers.get_key_value(&TierName(label.to_owned()));
         named.or_else(|| self.tiers.get_key_value(&TierName::default()))
-    }
-
-    /// The names of the tiers.
-    pub fn names(&self) -> BTreeSet<&TierName> {
-        self.tiers.keys().collect()
     }
 }
 

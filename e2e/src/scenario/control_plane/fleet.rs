@@ -34,20 +34,13 @@ impl Drop for Fleet<'_> {
 }
 
 impl<'a> Fleet<'a> {
-    /// The definition, the rights that an administrator gives, the controller, and these Dicoms, serving.
+    /// The definition, the controller, and these Dicoms, serving.
     async fn create(stage: &'a Stage, namespace: &'static str, dicoms: &[(&str, &str, &str)]) -> Result<Self> {
-        let rights = json!([
+        let items = json!([
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
-            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "stamp-dicoms"},
-             "rules": [{"apiGroups": ["examples.windlass.dev"], "resources": ["dicoms"], "verbs": ["get", "list", "watch", "patch"]}]},
-            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "stamp-dicoms"},
-             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "stamp-dicoms"},
-             "subjects": [{"kind": "ServiceAccount", "name": "windlass", "namespace": "windlass-system"}]},
             dicom::Dicom::crd(),
         ]);
-        let file = stage.cluster.folder().join(format!("{namespace}.json"));
-        fs::write(&file, json!({"apiVersion": "v1", "kind": "List", "items": rights}).to_string())?;
-        stage.windlass.kubectl(&["apply", "-f", &file.to_string_lossy()])?;
+        apply(stage, namespace, &items)?;
         stage.windlass.kubectl(&[
             "wait",
             "--for=condition=Established",
@@ -141,6 +134,25 @@ impl<'a> Fleet<'a> {
     }
 }
 
+/// The rights that an administrator gives.
+fn allow(stage: &Stage) -> Result<()> {
+    let items = json!([
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "stamp-dicoms"},
+         "rules": [{"apiGroups": ["examples.windlass.dev"], "resources": ["dicoms"], "verbs": ["get", "list", "watch", "patch"]}]},
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "stamp-dicoms"},
+         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "stamp-dicoms"},
+         "subjects": [{"kind": "ServiceAccount", "name": "windlass", "namespace": "windlass-system"}]},
+    ]);
+    apply(stage, "stamp-dicoms", &items)
+}
+
+fn apply(stage: &Stage, name: &str, items: &Value) -> Result<()> {
+    let file = stage.cluster.folder().join(format!("{name}.json"));
+    fs::write(&file, json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string())?;
+    stage.windlass.kubectl(&["apply", "-f", &file.to_string_lossy()])?;
+    Ok(())
+}
+
 fn holds(dicom: &dicom::Dicom, type_: &str) -> bool {
     let conditions = dicom.status.iter().flat_map(|status| &status.conditions);
     let observed = dicom.status.as_ref().map(|status| status.observed_generation) == dicom.metadata.generation;
@@ -158,6 +170,15 @@ pub async fn tiers(stage: &Stage) -> Result<()> {
     let audit = AuditLog::from_now(&stage.cluster.audit_log());
     let _operator = stage.windlass.start("fleet", LEASE_SECONDS).await?;
     fleet.want(json!([tier("", "v2", 0), tier("earlyAccess", "v3", 1)])).await?;
+    // Nobody has given it the rights yet: that is what it says, and it goes on by itself when somebody does.
+    let said = wait::until("it to say that it lacks the rights", 60, async || {
+        let whole = fleet.whole().await?;
+        let conditions = whole["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        Ok(conditions.into_iter().find(|one| one["type"] == "Stalled" && one["reason"] == "TargetNotAllowed"))
+    })
+    .await?;
+    ensure!(said["message"].as_str().is_some_and(|text| text.contains("dicoms")), "it does not name the kind: {said}");
+    allow(stage)?;
     fleet.waits("complete", 120)?;
     fleet.waits("Ready", 5)?;
     let expected = [("a", "v2"), ("b", "v2"), ("e", "v3"), ("f", "v3")];
@@ -199,6 +220,7 @@ pub async fn tiers(stage: &Stage) -> Result<()> {
 pub async fn late_stamp(stage: &Stage) -> Result<()> {
     let dicoms = [("a", "", "v1"), ("b", "", "v1"), ("c", "", "v1")];
     let fleet = Fleet::create(stage, "late-stamp", &dicoms).await?;
+    allow(stage)?;
     fleet.want(json!([tier("", "v1", 0)])).await?;
     let audit = AuditLog::from_now(&stage.cluster.audit_log());
     let hold = Hold::before(&stage.cluster.kubeconfig()).await?;

@@ -1,0 +1,45 @@
+//! Making a resource ours before anything is decided about it (H1): the same for every kind that carries an election.
+
+use std::time::Duration;
+
+use windlass_api::{status::Election, translate};
+use windlass_plan::{
+    Reason,
+    fence::{self, Claim},
+};
+
+use crate::execute::Actor;
+
+/// What to do about the claim first.
+pub enum Stand {
+    /// It is ours: act.
+    Held,
+    /// Look again after this long.
+    Wait(Duration),
+    /// Write this into the status by compare-and-swap, and look again.
+    Claim(Election),
+    /// Touch what a predecessor may still be writing, then write this, and look again.
+    Touch(Election),
+}
+
+/// Where this process stands with a resource whose status carries this election.
+pub fn stand(actor: Actor<'_>, written: Option<&Election>) -> Stand {
+    let (context, now) = (actor.context, actor.context.clock.now());
+    // A claim that can't be read is none of ours: take over from it.
+    let recorded = written.and_then(|election| translate::election(election).ok());
+    match fence::claim(recorded.as_ref(), actor.term.id(), context.settings.longest_write, now) {
+        Claim::Held => Stand::Held,
+        Claim::WaitUntil(until) => {
+            context.metrics.hold(Reason::TakingOver);
+            // Never longer than that, should the clock go backwards.
+            Stand::Wait(until.duration_since(now).unsigned_abs().min(context.settings.longest_write))
+        }
+        Claim::Take(election) => {
+            if recorded.is_some() {
+                context.metrics.take_over();
+            }
+            Stand::Claim(translate::written_election(&election))
+        }
+        Claim::Touch(election) => Stand::Touch(translate::written_election(&election)),
+    }
+}
