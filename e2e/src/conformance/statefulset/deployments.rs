@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use windlass_sim::world::DeploymentDeviation;
 
 use super::scenario::Step::{Settle, Some as Few};
-use super::scenario::{Act, Alike, Propagation, Reached, Scenario, Step, Transition, container, deployment};
+use super::scenario::{Act, Alike, Propagation, Reached, Scenario, Step, Transition, budget, container, deployment};
 
 /// The scenarios (by a part of their names) that notice a deviation.
 pub fn notices(deviation: DeploymentDeviation) -> &'static str {
@@ -340,17 +340,8 @@ fn budgets() -> Vec<Scenario> {
         ("min-2", json!({"minAvailable": 2})),
     ];
     let scenario = |(name, limit): (&str, Value)| {
-        let mut budget = json!({
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": {"name": "budget"},
-            "spec": {"selector": {"matchLabels": {"app": "web"}}},
-        });
-        if let (Some(spec), Some(limit)) = (budget["spec"].as_object_mut(), limit.as_object()) {
-            spec.extend(limit.clone());
-        }
         let crash = release("v1", Reached::Ready, Transition::Crash);
-        let plot = [Step::Do(Act::Create(budget)), image("v2"), Few(2), crash, scale(4), Settle];
+        let plot = [budget(&limit), image("v2"), Few(2), crash, scale(4), Settle];
         started(&format!("budget/{name}"), deployment(), plot)
     };
     budgets.into_iter().map(scenario).collect()

@@ -5,7 +5,7 @@ use windlass_sim::world::Deviation;
 
 use super::scenario::Step::{Settle, Some as Few};
 use super::scenario::{Act, Propagation, Scenario, Step, Transition};
-use super::scenario::{delete, image, partition, patch, release, scale, set};
+use super::scenario::{budget, delete, image, partition, patch, release, scale, set};
 
 /// The scenarios (by a part of their names) that notice a deviation.
 pub fn notices(deviation: Deviation) -> &'static str {
@@ -245,17 +245,7 @@ fn budgets() -> Vec<Scenario> {
     ];
     let mut scenarios = Vec::new();
     for (name, limit) in budgets {
-        let mut budget = json!({
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": {"name": "budget"},
-            "spec": {"selector": {"matchLabels": {"app": "web"}}},
-        });
-        if let (Some(spec), Some(limit)) = (budget["spec"].as_object_mut(), limit.as_object()) {
-            spec.extend(limit.clone());
-        }
-        let budget = Step::Do(Act::Create(budget));
-        let plot = [budget, image("v2"), Few(3), release(0, Transition::Crash), scale(4), Settle];
+        let plot = [budget(&limit), image("v2"), Few(3), release(0, Transition::Crash), scale(4), Settle];
         scenarios.push(started(format!("budget/{name}"), set(), plot));
     }
     scenarios

@@ -232,6 +232,20 @@ pub fn partition(ordinal: usize) -> Step {
     patch(json!({"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": ordinal}}}}))
 }
 
+/// Somebody sets a budget with this limit over the pods of a set or a Deployment.
+pub fn budget(limit: &Value) -> Step {
+    let mut budget = json!({
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "budget"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+    });
+    if let (Some(spec), Some(limit)) = (budget["spec"].as_object_mut(), limit.as_object()) {
+        spec.extend(limit.clone());
+    }
+    Step::Do(Act::Create(budget))
+}
+
 /// A container of this image, as templates have it.
 pub fn container(tag: &str) -> Value {
     json!({"name": "web", "image": format!("registry.example/web:{tag}")})
