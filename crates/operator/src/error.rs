@@ -98,6 +98,11 @@ impl Error {
         self.code() == Some(409)
     }
 
+    /// The API server has too much to do, and did nothing.
+    pub fn is_throttled(&self) -> bool {
+        self.code() == Some(429)
+    }
+
     /// What the API server answered; none if it did not.
     fn code(&self) -> Option<u16> {
         let Self::Kubernetes { source, .. } = self else { return None };

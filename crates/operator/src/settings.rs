@@ -39,7 +39,7 @@ pub struct Settings {
     pub allowed_services: BTreeSet<String>,
     /// Kinds, as `GROUP/KIND`, whose resources ServiceImages may change (H41).
     pub allowed_targets: BTreeSet<String>,
-    /// How many resources of a fleet are written at once.
+    /// How many resources of a fleet are written at once, at most.
     pub stamp_concurrency: usize,
     /// Whom the tokens are for that executor Jobs log in with.
     pub login_audience: String,

@@ -9,6 +9,7 @@
 //! decides anything (H1, H2).
 
 mod contract;
+mod pace;
 mod stamp;
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
@@ -31,7 +32,7 @@ use windlass_plan::{
     fleet::{Index, Item, ItemId, Plan, Terms, TierName, Verdict, View, decide},
 };
 
-use self::contract::Contract;
+use self::{contract::Contract, pace::Pace, stamp::Sent};
 use crate::{
     claim::{Stand, stand},
     controller::Steady,
@@ -44,6 +45,8 @@ use crate::{
 
 /// After something was seen, how long it is waited for more before the next round.
 const GATHER: Duration = Duration::from_millis(100);
+/// How long the API server is left alone that has too much to do.
+const THROTTLED: Duration = Duration::from_secs(1);
 /// How often a kind that does not exist is looked for.
 const RETRY_KIND: Duration = Duration::from_secs(10);
 
@@ -87,6 +90,8 @@ struct Fleet {
     refused: Option<String>,
     /// When the status was written last.
     wrote: Option<Instant>,
+    /// How many are written at once.
+    pace: Pace,
 }
 
 /// A kind that exists.
@@ -229,7 +234,8 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         None => Api::all_with(context.client.clone(), &target.resource),
     };
     let mut events = pin!(watcher::watcher(everywhere, config).backoff(Steady::default()));
-    let mut fleet = Fleet { target, contract, index, arriving: None, primed: false, refused: None, wrote: None };
+    let pace = Pace::new(context.settings.stamp_concurrency);
+    let mut fleet = Fleet { target, contract, index, arriving: None, primed: false, refused: None, wrote: None, pace };
     loop {
         while let Some(Some(event)) = events.next().now_or_never() {
             fleet.take(event);
@@ -362,7 +368,10 @@ async fn round(actor: Actor<'_>, name: &str, target: &TargetKind, fleet: &mut Fl
         // It is tried again: a person sees why nothing moves.
         hold_back(actor, &resource, &Hold::new(Reason::StampRefused, error.story()), Duration::ZERO).await?;
     }
-    stamped.map(|()| Round::Wait(Duration::ZERO))
+    Ok(match stamped? {
+        Sent::All => Round::Wait(Duration::ZERO),
+        Sent::Throttled => Round::Wait(THROTTLED),
+    })
 }
 
 /// Nothing to write to resources: say how it stands, if that is news.

@@ -1,11 +1,12 @@
 //! Writes to the resources of a fleet: each one meets the resource as it was seen, or misses (H1, H5).
 
-use futures::{StreamExt, stream};
+use futures::{StreamExt, stream::FuturesUnordered};
 use kube::{
     ResourceExt,
     api::{DynamicObject, Patch, PatchParams},
 };
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use windlass_plan::{
     bug::{self, Bug},
     fleet::{ItemId, Stamping},
@@ -14,6 +15,7 @@ use windlass_plan::{
 use super::{
     Fleet, Target,
     contract::{Contract, MANAGER, STAMPED, Stamped},
+    pace::{Answer, Pace},
 };
 use crate::{
     error::{Class, Error},
@@ -21,24 +23,30 @@ use crate::{
     observe::get,
 };
 
+/// What became of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Everything was answered.
+    All,
+    /// The API server had too much to do for some of it: it must be left alone for a moment.
+    Throttled,
+}
+
 /// Writes a batch, several at once. What was answered is seen at once; what was not is settled before the next one.
-pub async fn all(actor: Actor<'_>, fleet: &mut Fleet, stamps: &[Stamping]) -> Result<(), Error> {
+pub async fn all(actor: Actor<'_>, fleet: &mut Fleet, stamps: &[Stamping]) -> Result<Sent, Error> {
     for stamp in stamps {
         fleet.index.reserve(&stamp.id);
     }
-    let written: Vec<(ItemId, Result<DynamicObject, Error>)> = {
-        let (target, contract) = (&fleet.target, &fleet.contract);
-        let writes = stream::iter(stamps).map(|stamp| async move {
-            let written = one(actor, target, contract, stamp).await;
-            (stamp.id.clone(), written)
-        });
-        writes.buffer_unordered(actor.context.settings.stamp_concurrency).collect().await
-    };
-    let mut trouble = None;
-    for (id, result) in written {
+    let (mut sent, mut trouble) = (Sent::All, None);
+    for (id, result) in send(actor, &fleet.target, &fleet.contract, &mut fleet.pace, stamps).await {
         match result {
             Ok(object) => {
                 fleet.see(&object);
+                fleet.index.release(&id);
+            }
+            // It did not happen and will not.
+            Err(error) if error.is_throttled() => {
+                sent = Sent::Throttled;
                 fleet.index.release(&id);
             }
             Err(error) => match error.class() {
@@ -52,7 +60,35 @@ pub async fn all(actor: Actor<'_>, fleet: &mut Fleet, stamps: &[Stamping]) -> Re
             },
         }
     }
-    trouble.map_or(Ok(()), Err)
+    trouble.map_or(Ok(sent), Err)
+}
+
+/// Sends them, as many at once as the API server takes well; what became of each.
+async fn send(
+    actor: Actor<'_>,
+    target: &Target,
+    contract: &Contract,
+    pace: &mut Pace,
+    stamps: &[Stamping],
+) -> Vec<(ItemId, Result<DynamicObject, Error>)> {
+    let mut left = stamps.iter();
+    let mut under_way = FuturesUnordered::new();
+    let mut written = Vec::with_capacity(stamps.len());
+    loop {
+        while under_way.len() < pace.width()
+            && let Some(stamp) = left.next()
+        {
+            under_way.push(async move {
+                let begun = Instant::now();
+                let result = one(actor, target, contract, stamp).await;
+                (stamp.id.clone(), result, begun.elapsed())
+            });
+        }
+        let Some((id, result, took)) = under_way.next().await else { return written };
+        let overloaded = result.as_ref().is_err_and(|error| error.class() == Class::Transient);
+        pace.answered(if overloaded { Answer::Overloaded } else { Answer::Given }, took);
+        written.push((id, result));
+    }
 }
 
 /// Reads one again.
