@@ -127,15 +127,24 @@ impl AuditLog {
         Self { path: path.to_owned(), from }
     }
 
-    /// The lines about a namespace, as they are.
-    pub fn lines(&self, namespace: &str) -> Result<Vec<String>> {
+    fn read(&self) -> Result<impl Iterator<Item = String> + use<>> {
         let mut file = File::open(&self.path).with_context(|| format!("no audit log at {}", self.path.display()))?;
         // A log that is shorter than it was has begun anew.
         let from = if file.metadata()?.len() < self.from { 0 } else { self.from };
         file.seek(SeekFrom::Start(from))?;
+        Ok(BufReader::new(file).lines().map_while(Result::ok))
+    }
+
+    /// The lines about a namespace, as they are.
+    pub fn lines(&self, namespace: &str) -> Result<Vec<String>> {
         let about = format!("\"namespace\":\"{namespace}\"");
-        let lines = BufReader::new(file).lines().map_while(Result::ok);
-        Ok(lines.filter(|line| line.contains(&about)).collect())
+        Ok(self.read()?.filter(|line| line.contains(&about)).collect())
+    }
+
+    /// All answered requests. A line that is still being written is left out.
+    pub fn all(&self) -> Result<Vec<Request>> {
+        let parsed = self.read()?.filter_map(|line| serde_json::from_str::<Request>(&line).ok());
+        Ok(parsed.filter(|request| request.stage == "ResponseComplete").collect())
     }
 
     /// The answered requests about a namespace, in the order in which they came. A line that is still being written is left out.

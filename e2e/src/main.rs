@@ -134,6 +134,7 @@ async fn run_cluster(command: ClusterCommand) -> Result<ExitCode> {
                 shape: if shape.control_plane_only { cluster::Shape::ControlPlane } else { cluster::Shape::Node },
                 played_nodes: shape.kwok_nodes,
                 api_server: Vec::new(),
+                audited: None,
             };
             let cluster = cluster::up(&options).await?;
             println!("export KUBECONFIG={}", cluster.kubeconfig().display());

@@ -37,7 +37,8 @@ pub async fn tell<K: Resource<DynamicType = ()>>(actor: Actor<'_>, resource: &K,
         note.truncate(end);
     }
     let event = Event {
-        metadata: ObjectMeta { generate_name: Some(format!("{}.", resource.name_any())), ..ObjectMeta::default() },
+        // With the dot that names of events usually have here, the API server takes none.
+        metadata: ObjectMeta { generate_name: Some(format!("{}-", resource.name_any())), ..ObjectMeta::default() },
         event_time: Some(MicroTime(now)),
         type_: Some(if warning { "Warning" } else { "Normal" }.to_owned()),
         reason: Some(reason.to_owned()),

@@ -241,7 +241,7 @@ fn e8_a_wait_right_after_an_edit_does_not_see_the_old_answer() {
 
 /// The reference service itself, with Deployments.
 fn reference_service(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>> {
-    Box::pin(async move { dicom::controller::run(&seat.client, || seat.clock.now()).await })
+    Box::pin(async move { dicom::controller::run(&seat.client, None, || seat.clock.now()).await })
 }
 
 #[test]

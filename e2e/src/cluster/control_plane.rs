@@ -55,19 +55,18 @@ impl Ports {
     }
 }
 
-/// What the API server records: every change, and who asked for it.
-fn audit_policy() -> serde_json::Value {
-    json!({
-        "apiVersion": "audit.k8s.io/v1",
-        "kind": "Policy",
-        "omitStages": ["RequestReceived"],
-        "rules": [
+/// What the API server records: every change, and who asked for it. Or everything that one user asks for, and nothing else.
+fn audit_policy(of: Option<&str>) -> serde_json::Value {
+    let rules = match of {
+        Some(user) => json!([{"level": "Metadata", "users": [user]}]),
+        None => json!([
             {"level": "None", "verbs": ["get", "list", "watch"]},
             {"level": "None", "resources": [{"group": "coordination.k8s.io"}, {"group": "events.k8s.io"}, {"group": "", "resources": ["events"]}]},
             {"level": "Metadata", "resources": [{"group": "", "resources": ["secrets", "configmaps", "serviceaccounts/token"]}]},
             {"level": "Request"},
-        ],
-    })
+        ]),
+    };
+    json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules})
 }
 
 /// Starts all of it. The files that it needs are made first.
@@ -80,7 +79,7 @@ pub fn launch(
 ) -> Result<Vec<Process>> {
     authority.server(layout)?;
     signing_keys(layout)?;
-    fs::write(layout.at("audit-policy.json"), audit_policy().to_string())?;
+    fs::write(layout.at("audit-policy.json"), audit_policy(options.audited).to_string())?;
     let server = ports.server();
     authority.kubeconfig(layout, "kubeconfig", &server, "windlass-admin", Some("system:masters"))?;
     authority.kubeconfig(layout, "controller-manager.kubeconfig", &server, "system:kube-controller-manager", None)?;

@@ -64,6 +64,8 @@ pub struct Options {
     pub played_nodes: usize,
     /// More words for kube-apiserver.
     pub api_server: Vec<String>,
+    /// The one user who is audited, and everything of it: what it reads, too, its Leases and its events. Without one, everybody's changes.
+    pub audited: Option<&'static str>,
 }
 
 /// A cluster that runs.

@@ -119,5 +119,5 @@ async fn start(name: &str, shape: Shape, played_nodes: usize) -> Result<Cluster>
     let off = format!("--disable-admission-plugins={}", api::ADMISSION_PLUGINS_OFF.join(","));
     // Objects of the scripts are to be just what they wrote; the controllers need the rest.
     let api_server = if shape == Shape::ApiServer { vec![off] } else { Vec::new() };
-    cluster::up(&Options { name: name.to_owned(), shape, played_nodes, api_server }).await
+    cluster::up(&Options { name: name.to_owned(), shape, played_nodes, api_server, audited: None }).await
 }

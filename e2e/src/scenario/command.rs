@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::{
     Scenario, all,
-    control_plane::{self, Check},
+    control_plane::{self, Check, mass},
     row, run,
     site::{SITE, Site},
 };
@@ -16,12 +16,15 @@ use crate::cluster;
 /// Which scenarios, and how they are shown.
 #[derive(Args)]
 pub struct Arguments {
-    /// A scenario's name, or how names begin: etcd, http, openbao or pd for all of one, control-plane for what needs no containers; without
-    /// it, what CI runs
+    /// A scenario's name, or how names begin: etcd, http, openbao or pd for all of one, control-plane for what needs no containers,
+    /// service-image for a large fleet; without it, what CI runs
     name: Option<String>,
     /// List the scenarios with what they show, and run none
     #[arg(long)]
     list: bool,
+    /// How many resources the fleet of service-image has
+    #[arg(long, default_value_t = 10_000)]
+    resources: usize,
     /// Decides everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -52,13 +55,19 @@ pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
         for check in control_plane::CHECKS {
             println!("{:<26} {:<3} {}", check.name, "ci", check.shows);
         }
+        println!("{:<26} {:<3} {}", mass::NAME, "", mass::SHOWS);
         for scenario in all() {
             println!("{:<26} {:<3} {}", scenario.name, if scenario.ci { "ci" } else { "" }, scenario.shows);
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let (checks, scenarios) = choose(arguments.name.as_deref())?;
     let mut rows = Vec::new();
+    let (checks, scenarios) = if arguments.name.as_deref() == Some(mass::NAME) {
+        rows.push(mass::run(arguments.resources, arguments.program.clone()).await?);
+        (Vec::new(), Vec::new())
+    } else {
+        choose(arguments.name.as_deref())?
+    };
     if !checks.is_empty() {
         rows.extend(control_plane::run(&checks, arguments.program.clone()).await?);
     }

@@ -2,6 +2,7 @@
 //! answers for the quorum, and nothing may be touched.
 
 mod fleet;
+pub mod mass;
 
 use std::{
     fs,
@@ -101,8 +102,13 @@ pub fn named(name: &str) -> Vec<&'static Check> {
 
 /// Runs checks on a control plane of their own; one row for each.
 pub async fn run(checks: &[&Check], program: Option<PathBuf>) -> Result<Vec<Row>> {
-    let options =
-        cluster::Options { name: CLUSTER.into(), shape: Shape::ControlPlane, played_nodes: 1, api_server: Vec::new() };
+    let options = cluster::Options {
+        name: CLUSTER.into(),
+        shape: Shape::ControlPlane,
+        played_nodes: 1,
+        api_server: Vec::new(),
+        audited: None,
+    };
     let cluster = cluster::up(&options).await?;
     let client = cluster::client(&cluster.kubeconfig()).await?;
     let windlass = Installation::install(&cluster, client.clone(), program)?;
@@ -231,6 +237,8 @@ async fn silence(stage: &Stage) -> Result<()> {
     let told = quorum.kubectl(&["describe", "quorumcluster", set::NAME])?;
     let message = quorum.resource.seen().await?.message;
     ensure!(told.contains(&reason) && !message.is_empty(), "kubectl describe does not tell:\n{told}");
+    let events = quorum.kubectl(&["get", "events", "--field-selector", "involvedObject.kind=QuorumCluster"])?;
+    ensure!(events.contains(&reason), "no event tells:\n{events}");
     let waited = quorum.kubectl(&["wait", "--for=condition=Ready", "--timeout=1s", "quorumcluster/etcd"]);
     ensure!(waited.is_err(), "kubectl wait takes it for ready");
     quorum.kubectl(&["wait", "--for=condition=Ready=False", "--timeout=10s", "quorumcluster/etcd"])?;

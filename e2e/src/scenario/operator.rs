@@ -48,15 +48,16 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// Builds the program, and applies what users apply: the CustomResourceDefinitions and the rights.
+    /// Builds the program, and applies what users apply: the CustomResourceDefinitions, the rights and the flow control.
     pub fn install(cluster: &Cluster, client: Client, program: Option<PathBuf>) -> Result<Self> {
         let program = program.map_or_else(operator_image::build_program, Ok)?;
         let folder = cluster.folder().join("operators");
         fs::create_dir_all(&folder)?;
         let kubectl = build(Tool::Kubernetes)?.join("kubectl");
         let this = Self { client, kubectl, kubeconfig: cluster.kubeconfig(), program, folder };
-        let deploy = deploy();
-        this.kubectl(&["apply", "-f", &shown(&deploy.join("crds")), "-f", &shown(&deploy.join("rbac.yaml"))])?;
+        let shipped = ["crds", "rbac.yaml", "flow-control.yaml"].map(|name| shown(&deploy().join(name)));
+        let files = shipped.iter().flat_map(|file| ["-f", file]);
+        this.kubectl(&std::iter::once("apply").chain(files).collect::<Vec<_>>())?;
         Ok(this)
     }
 
@@ -136,6 +137,13 @@ impl Installation {
         serde_json::from_slice(&fs::read(&self.kubeconfig)?).context("the kubeconfig is no JSON")
     }
 
+    /// A client with the same rights, whose requests the API server treats as the operator's.
+    pub async fn client(&self) -> Result<Client> {
+        let file = self.folder.join("client.kubeconfig");
+        self.write_kubeconfig(&file, &self.server()?, &self.token().await?)?;
+        crate::cluster::client(&file).await
+    }
+
     /// Starts it as a process of this machine, with a token of its ServiceAccount.
     pub async fn start(&self, name: &str, lease_seconds: u64) -> Result<LocalOperator> {
         self.start_at(name, lease_seconds, &self.server()?).await
@@ -145,19 +153,8 @@ impl Installation {
     pub async fn start_at(&self, name: &str, lease_seconds: u64, server: &str) -> Result<LocalOperator> {
         let token = self.token().await?;
         let credential = credential(&token).context("the token has no ID")?;
-        let mut admin = self.admin()?;
-        admin["clusters"][0]["cluster"]["server"] = server.into();
-        let cluster = admin["clusters"][0]["name"].clone();
-        let kubeconfig = json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": admin["clusters"],
-            "users": [{"name": NAME, "user": {"token": token}}],
-            "contexts": [{"name": NAME, "context": {"cluster": cluster, "user": NAME, "namespace": NAMESPACE}}],
-            "current-context": NAME,
-        });
         let file = self.folder.join(format!("{name}.kubeconfig"));
-        fs::write(&file, kubeconfig.to_string())?;
+        self.write_kubeconfig(&file, server, &token)?;
         let mut operator = LocalOperator {
             program: self.program.clone(),
             kubeconfig: file,
@@ -169,6 +166,21 @@ impl Installation {
         fs::write(&operator.log, "")?;
         operator.run()?;
         Ok(operator)
+    }
+
+    fn write_kubeconfig(&self, file: &Path, server: &str, token: &str) -> Result<()> {
+        let mut admin = self.admin()?;
+        admin["clusters"][0]["cluster"]["server"] = server.into();
+        let cluster = admin["clusters"][0]["name"].clone();
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": admin["clusters"],
+            "users": [{"name": NAME, "user": {"token": token}}],
+            "contexts": [{"name": NAME, "context": {"cluster": cluster, "user": NAME, "namespace": NAMESPACE}}],
+            "current-context": NAME,
+        });
+        Ok(fs::write(file, kubeconfig.to_string())?)
     }
 
     async fn token(&self) -> Result<String> {
@@ -232,6 +244,16 @@ impl LocalOperator {
         child.kill()?;
         child.wait()?;
         Ok(())
+    }
+
+    /// The most memory that it has had, in MiB.
+    pub fn peak_memory(&self) -> Result<u64> {
+        let child = self.child.as_ref().context("it does not run")?;
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id()))?;
+        let peak =
+            status.lines().find_map(|line| line.strip_prefix("VmHWM:")).and_then(|rest| rest.split_whitespace().next());
+        let kibibytes: u64 = peak.context("the kernel does not tell")?.parse()?;
+        Ok(kibibytes / 1024)
     }
 
     /// SIGSTOP.

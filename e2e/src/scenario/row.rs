@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::facts::Facts;
+use super::{control_plane::mass::Figures, facts::Facts};
 
 /// What is said of a scenario at the end.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -32,6 +32,9 @@ pub struct Row {
     pub members: usize,
     /// How long it took, with everything around it.
     pub seconds: u64,
+    /// What a fleet came to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<Figures>,
     /// Facts of the scenario's own.
     pub notes: Vec<String>,
     /// What went wrong; empty if nothing did.
@@ -103,6 +106,7 @@ pub fn table(rows: &[Row]) -> String {
     };
     let mut text: Vec<String> = lines.iter().map(print).collect();
     for row in rows {
+        text.extend(row.fleet.iter().map(|figures| format!("\n{}\n{figures}\n", row.scenario)));
         text.extend(row.wrong.iter().map(|wrong| format!("{}: {wrong}", row.scenario)));
         let kept = row.evidence.iter();
         text.extend(kept.map(|folder| format!("{}: everything about it is in {folder}", row.scenario)));

@@ -37,8 +37,13 @@ impl Site {
     /// built.
     pub async fn prepare(applications: &BTreeSet<Application>, seed: u64, program: Option<PathBuf>) -> Result<Self> {
         applications::check(applications)?;
-        let options =
-            cluster::Options { name: SITE.into(), shape: Shape::Node, played_nodes: 0, api_server: Vec::new() };
+        let options = cluster::Options {
+            name: SITE.into(),
+            shape: Shape::Node,
+            played_nodes: 0,
+            api_server: Vec::new(),
+            audited: None,
+        };
         let cluster = cluster::up(&options).await?;
         let client = cluster::client(&cluster.kubeconfig()).await?;
         let pairs = applications::load(&cluster, applications)?;

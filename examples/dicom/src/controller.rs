@@ -15,7 +15,7 @@ use k8s_openapi::{
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{ObjectMeta, Patch, PatchParams, PostParams},
-    core::PartialObjectMeta,
+    core::{NamespaceResourceScope, PartialObjectMeta},
     runtime::{
         WatchStreamExt,
         watcher::{self, Event},
@@ -31,9 +31,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 type Key = (String, String);
 
-/// Looks after all Dicoms, for ever. `now` says what time it is.
-pub async fn run(client: &Client, now: impl Fn() -> Timestamp) {
-    let mut wakes = pin!(wakes(client));
+/// Looks after all Dicoms, or those of one namespace, for ever. `now` says what time it is.
+pub async fn run(client: &Client, namespace: Option<&str>, now: impl Fn() -> Timestamp) {
+    let mut wakes = pin!(wakes(client, namespace));
     let mut waiting: BTreeSet<Key> = BTreeSet::new();
     loop {
         if waiting.is_empty() {
@@ -63,11 +63,18 @@ pub async fn run(client: &Client, now: impl Fn() -> Timestamp) {
 }
 
 /// Which Dicom may have changed: itself, or its Deployment, which has the same name.
-fn wakes(client: &Client) -> impl Stream<Item = Key> {
-    let dicoms: Api<PartialObjectMeta<Dicom>> = Api::all(client.clone());
-    let deployments: Api<PartialObjectMeta<Deployment>> = Api::all(client.clone());
+fn wakes(client: &Client, namespace: Option<&str>) -> impl Stream<Item = Key> + use<> {
+    let dicoms: Api<PartialObjectMeta<Dicom>> = scoped(client, namespace);
+    let deployments: Api<PartialObjectMeta<Deployment>> = scoped(client, namespace);
     let owned = watcher::Config::default().labels("app.kubernetes.io/managed-by=dicom");
     stream::select(keys(dicoms, watcher::Config::default()).boxed(), keys(deployments, owned).boxed())
+}
+
+fn scoped<K>(client: &Client, namespace: Option<&str>) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    namespace.map_or_else(|| Api::all(client.clone()), |namespace| Api::namespaced(client.clone(), namespace))
 }
 
 fn keys<K>(api: Api<PartialObjectMeta<K>>, config: watcher::Config) -> impl Stream<Item = Key>
@@ -149,7 +156,7 @@ fn deployment_for(dicom: &Dicom) -> Option<Deployment> {
 /// Runs until `shutdown`.
 pub async fn run_until(client: &Client, shutdown: impl Future<Output = ()>) {
     tokio::select! {
-        () = run(client, Timestamp::now) => {}
+        () = run(client, None, Timestamp::now) => {}
         () = shutdown => {}
     }
 }

@@ -12,9 +12,12 @@ mod contract;
 mod pace;
 mod stamp;
 
-use std::{collections::BTreeMap, pin::pin, time::Duration};
+use std::{collections::BTreeMap, future::ready, time::Duration};
 
-use futures::{FutureExt, StreamExt};
+use futures::{
+    FutureExt, StreamExt,
+    channel::mpsc::{self, UnboundedReceiver},
+};
 use kube::{
     Api, ResourceExt,
     api::{DynamicObject, GroupVersionKind, PostParams},
@@ -233,24 +236,46 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         Some(namespace) => target.api(actor, namespace),
         None => Api::all_with(context.client.clone(), &target.resource),
     };
-    let mut events = pin!(watcher::watcher(everywhere, config).backoff(Steady::default()));
     let pace = Pace::new(context.settings.stamp_concurrency);
-    let mut fleet = Fleet { target, contract, index, arriving: None, primed: false, refused: None, wrote: None, pace };
+    let fleet = Fleet { target, contract, index, arriving: None, primed: false, refused: None, wrote: None, pace };
+    // What is seen is taken off the wire also while others are written to: a watch that nobody reads is ended by the API server.
+    let (seen, events) = mpsc::unbounded();
+    let watch = watcher::watcher(everywhere, config).backoff(Steady::default()).for_each(|event| {
+        // Nobody listens any more only when nobody reads this, either.
+        let _unheard = seen.unbounded_send(event);
+        ready(())
+    });
+    tokio::select! {
+        biased;
+        tended = Box::pin(rounds(actor, &resource, fleet, events, poke)) => tended,
+        () = watch => Ok(Tended::Again(RETRY_KIND)),
+    }
+}
+
+/// Looks at what was seen and acts, again and again.
+async fn rounds(
+    actor: Actor<'_>,
+    resource: &ServiceImage,
+    mut fleet: Fleet,
+    mut events: UnboundedReceiver<Result<Event<DynamicObject>, watcher::Error>>,
+    poke: &Notify,
+) -> Result<Tended, Error> {
+    let (name, target) = (resource.name_any(), &resource.spec.target);
     loop {
         while let Some(Some(event)) = events.next().now_or_never() {
             fleet.take(event);
         }
         if let Some(why) = fleet.refused.take() {
-            return hold_back(actor, &resource, &Hold::new(Reason::TargetNotAllowed, why), RETRY_KIND).await;
+            return hold_back(actor, resource, &Hold::new(Reason::TargetNotAllowed, why), RETRY_KIND).await;
         }
         let pause = if fleet.primed && fleet.arriving.is_none() {
-            match round(actor, name, &resource.spec.target, &mut fleet).await? {
+            match round(actor, &name, target, &mut fleet).await? {
                 Round::Gone => return Ok(Tended::Gone),
                 Round::Anew(pause) => return Ok(Tended::Again(pause)),
                 Round::Wait(pause) => pause,
             }
         } else {
-            context.settings.idle_recheck
+            actor.context.settings.idle_recheck
         };
         if pause.is_zero() {
             continue;

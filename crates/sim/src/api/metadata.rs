@@ -52,8 +52,9 @@ fn shape(resource: &Resource) -> Shape {
     match resource.rules {
         Rules::Namespace | Rules::StatefulSet => Shape::Label,
         Rules::Service => Shape::Label1035,
-        // Nothing but the generic checks looks at these names.
-        Rules::PodDisruptionBudget | Rules::Event => Shape::Path,
+        // Nothing but the generic checks looks at these names; those of the older group may be anything.
+        Rules::PodDisruptionBudget => Shape::Path,
+        Rules::Event if resource.group.is_empty() => Shape::Path,
         Rules::Node
         | Rules::Pod
         | Rules::Endpoints
@@ -68,6 +69,7 @@ fn shape(resource: &Resource) -> Shape {
         | Rules::CronJob
         | Rules::Job
         | Rules::Lease
+        | Rules::Event
         | Rules::CustomResourceDefinition
         | Rules::Custom => Shape::Subdomain,
     }

@@ -14,7 +14,8 @@ use windlass_api::ServiceImage;
 use super::{LEASE_SECONDS, Stage};
 use crate::{audit::AuditLog, hold::Hold, scenario::wait};
 
-fn image(tag: &str) -> String {
+/// The image of this tag.
+pub fn image(tag: &str) -> String {
     format!("registry.example/dicom:{tag}")
 }
 
@@ -36,19 +37,9 @@ impl Drop for Fleet<'_> {
 impl<'a> Fleet<'a> {
     /// The definition, the controller, and these Dicoms, serving.
     async fn create(stage: &'a Stage, namespace: &'static str, dicoms: &[(&str, &str, &str)]) -> Result<Self> {
-        let items = json!([
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
-            dicom::Dicom::crd(),
-        ]);
-        apply(stage, namespace, &items)?;
-        stage.windlass.kubectl(&[
-            "wait",
-            "--for=condition=Established",
-            "--timeout=30s",
-            "crd/dicoms.examples.windlass.dev",
-        ])?;
+        define(stage, &[namespace])?;
         let client = stage.client.clone();
-        let service = tokio::spawn(async move { dicom::controller::run(&client, Timestamp::now).await });
+        let service = tokio::spawn(async move { dicom::controller::run(&client, None, Timestamp::now).await });
         let this = Self {
             stage,
             namespace,
@@ -134,8 +125,20 @@ impl<'a> Fleet<'a> {
     }
 }
 
+/// The definition of Dicoms, established, and these namespaces.
+pub fn define(stage: &Stage, namespaces: &[&str]) -> Result<()> {
+    let mut items = vec![serde_json::to_value(dicom::Dicom::crd())?];
+    for namespace in namespaces {
+        items.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}));
+    }
+    apply(stage, "dicoms", &Value::Array(items))?;
+    let crd = "crd/dicoms.examples.windlass.dev";
+    stage.windlass.kubectl(&["wait", "--for=condition=Established", "--timeout=30s", crd])?;
+    Ok(())
+}
+
 /// The rights that an administrator gives.
-fn allow(stage: &Stage) -> Result<()> {
+pub fn allow(stage: &Stage) -> Result<()> {
     let items = json!([
         {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "stamp-dicoms"},
          "rules": [{"apiGroups": ["examples.windlass.dev"], "resources": ["dicoms"], "verbs": ["get", "list", "watch", "patch"]}]},
@@ -146,6 +149,7 @@ fn allow(stage: &Stage) -> Result<()> {
     apply(stage, "stamp-dicoms", &items)
 }
 
+/// Applies these as an administrator.
 fn apply(stage: &Stage, name: &str, items: &Value) -> Result<()> {
     let file = stage.cluster.folder().join(format!("{name}.json"));
     fs::write(&file, json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string())?;
@@ -153,7 +157,8 @@ fn apply(stage: &Stage, name: &str, items: &Value) -> Result<()> {
     Ok(())
 }
 
-fn holds(dicom: &dicom::Dicom, type_: &str) -> bool {
+/// Its condition is true of its newest generation.
+pub fn holds(dicom: &dicom::Dicom, type_: &str) -> bool {
     let conditions = dicom.status.iter().flat_map(|status| &status.conditions);
     let observed = dicom.status.as_ref().map(|status| status.observed_generation) == dicom.metadata.generation;
     observed && conditions.into_iter().any(|one| one.type_ == type_ && one.status == "True")
@@ -211,6 +216,9 @@ pub async fn tiers(stage: &Stage) -> Result<()> {
         Ok(fleet.images().await?.contains(&("n".to_owned(), image("v4"))))
     })
     .await?;
+    let events = ["get", "events", "--namespace", "default", "--field-selector", "involvedObject.kind=ServiceImage"];
+    let events = stage.windlass.kubectl(&events)?;
+    ensure!(events.contains("TierComplete"), "no event tells:\n{events}");
     let shown = stage.windlass.kubectl(&["get", "serviceimages"])?;
     ensure!(shown.contains("Dicom") && shown.contains("True"), "kubectl get does not tell:\n{shown}");
     Ok(())

@@ -268,6 +268,12 @@ fn new_events() -> Script {
             event("i", json!({"regarding": {"kind": "Pod", "name": "p", "namespace": "other"}})),
             event("j", json!({"regarding": {"kind": "Node", "name": "n"}})),
             event("k", json!({"series": {"count": 2, "lastObservedTime": "2031-02-03T00:00:00.000000Z"}})),
+            event("l.", json!({})),
+            event("UP", json!({})),
+            create(
+                Event,
+                Event.with("l.", &json!({"involvedObject": {"kind": "Pod", "name": "p", "namespace": "$(ns)"}})),
+            ),
             get(Event, "a"),
             get(NewEvent, "a"),
             merge(NewEvent, "a", json!({"series": {"count": 3, "lastObservedTime": "2031-02-03T00:00:00.000000Z"}})),
