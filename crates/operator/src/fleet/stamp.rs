@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use windlass_plan::{
     bug::{self, Bug},
-    fleet::{ItemId, Stamping},
+    fleet::{Fence, ItemId, Stamping},
 };
 
 use super::{
@@ -28,7 +28,7 @@ use crate::{
 pub enum Sent {
     /// Everything was answered.
     All,
-    /// The API server had too much to do for some of it: it must be left alone for a moment.
+    /// The API server had too much to do for some of it, or did not answer: it must be left alone for a moment.
     Throttled,
 }
 
@@ -38,7 +38,9 @@ pub async fn all(actor: Actor<'_>, fleet: &mut Fleet, stamps: &[Stamping]) -> Re
         fleet.index.reserve(&stamp.id);
     }
     let (mut sent, mut trouble) = (Sent::All, None);
-    for (id, result) in send(actor, &fleet.target, &fleet.contract, &mut fleet.pace, stamps).await {
+    for (Stamping { id, fence: Fence { uid, .. }, .. }, result) in
+        send(actor, &fleet.target, &fleet.contract, &mut fleet.pace, stamps).await
+    {
         match result {
             Ok(object) => {
                 fleet.see(&object);
@@ -55,8 +57,17 @@ pub async fn all(actor: Actor<'_>, fleet: &mut Fleet, stamps: &[Stamping]) -> Re
                     look(actor, fleet, &id).await?;
                     fleet.index.release(&id);
                 }
-                // It may or may not have happened, and may still: beginning anew touches it first.
-                Class::Transient | Class::Lost | Class::Refused => trouble = Some(error),
+                // It may or may not have happened, and may still: once it is touched it can't any more, and is decided about again.
+                Class::Transient => {
+                    sent = Sent::Throttled;
+                    match touch(actor, &fleet.target, &id, &uid).await? {
+                        Some(object) => fleet.see(&object),
+                        None => fleet.index.forget(&id),
+                    }
+                    fleet.index.release(&id);
+                }
+                // Beginning anew touches it first.
+                Class::Lost | Class::Refused => trouble = Some(error),
             },
         }
     }
@@ -70,7 +81,7 @@ async fn send(
     contract: &Contract,
     pace: &mut Pace,
     stamps: &[Stamping],
-) -> Vec<(ItemId, Result<DynamicObject, Error>)> {
+) -> Vec<(Stamping, Result<DynamicObject, Error>)> {
     let mut left = stamps.iter();
     let mut under_way = FuturesUnordered::new();
     let mut written = Vec::with_capacity(stamps.len());
@@ -81,13 +92,13 @@ async fn send(
             under_way.push(async move {
                 let begun = Instant::now();
                 let result = one(actor, target, contract, stamp).await;
-                (stamp.id.clone(), result, begun.elapsed())
+                (stamp.clone(), result, begun.elapsed())
             });
         }
-        let Some((id, result, took)) = under_way.next().await else { return written };
+        let Some((stamp, result, took)) = under_way.next().await else { return written };
         let overloaded = result.as_ref().is_err_and(|error| error.class() == Class::Transient);
         pace.answered(if overloaded { Answer::Overloaded } else { Answer::Given }, took);
-        written.push((id, result));
+        written.push((stamp, result));
     }
 }
 
@@ -133,18 +144,21 @@ fn set(object: &mut Value, field: &str, value: Value) {
     }
 }
 
-/// Moves the resourceVersion of one that a predecessor may be writing to, so that whatever it still sends misses (H1).
-pub async fn touch(actor: Actor<'_>, target: &Target, id: &ItemId, uid: &str) -> Result<(), Error> {
+/// Moves the resourceVersion of one that a write may be on its way to, so that whatever still arrives misses (H1). As it is then; none if
+/// it is not there any more.
+pub async fn touch(actor: Actor<'_>, target: &Target, id: &ItemId, uid: &str) -> Result<Option<DynamicObject>, Error> {
     let api = target.api(actor, id.namespace());
     let what = what(target, id);
-    let Some(seen) = get(actor.context, &what, &api, id.name()).await? else { return Ok(()) };
+    let Some(seen) = get(actor.context, &what, &api, id.name()).await? else { return Ok(None) };
     if seen.uid().as_deref() != Some(uid) {
         // Another one of that name: a write to the first misses it by its uid.
-        return Ok(());
+        return Ok(Some(seen));
     }
-    let mark = json!({"metadata": {"annotations": {"windlass.dev/touched-by": actor.term.id().as_str()}}});
+    // Never the same twice: what changes nothing moves nothing.
+    let mark = format!("{} {}", actor.term.id().as_str(), seen.resource_version().unwrap_or_default());
+    let mark = json!({"metadata": {"annotations": {"windlass.dev/touched-by": mark}}});
     match actor.write("touch", &what, api.patch(id.name(), &PatchParams::default(), &Patch::Merge(&mark))).await {
-        Err(error) if error.is_not_found() => Ok(()),
-        other => other.map(|_| ()),
+        Err(error) if error.is_not_found() => Ok(None),
+        other => other.map(Some),
     }
 }
