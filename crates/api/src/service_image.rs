@@ -75,6 +75,15 @@ pub struct TargetKind {
     /// Their kind.
     #[schemars(length(max = 63), regex(pattern = r"^[A-Z][A-Za-z0-9]*$"))]
     pub kind: String,
+    /// What the API server calls them, in the plural; without it, the kind in small letters and an `s`. It matters where the author's own
+    /// rights decide: they are asked for by this name, and another one is not believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub resource: Option<String>,
+    /// Only those in namespaces with these labels, as kubectl's `-l` writes them; in all of them without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub namespace_selector: Option<String>,
     /// Only those with these labels, as kubectl's `-l` writes them; all of them without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
@@ -105,6 +114,13 @@ pub struct TargetKind {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub failure_halts: Option<String>,
+}
+
+impl TargetKind {
+    /// What the API server calls its resources, as far as the author says.
+    pub fn plural(&self) -> String {
+        self.resource.clone().unwrap_or_else(|| format!("{}s", self.kind.to_ascii_lowercase()))
+    }
 }
 
 fn spec_image() -> String {

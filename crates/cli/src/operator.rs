@@ -60,6 +60,9 @@ pub struct Arguments {
     /// patch them: bind it a role of your own
     #[arg(long = "allow-target", value_name = "GROUP/KIND", value_parser = target)]
     allowed_targets: Vec<String>,
+    /// ServiceImages may also change what their authors may patch themselves. Needs deploy/author-rights.yaml, with which the API server asks
+    #[arg(long = "allow-target-by-author")]
+    targets_by_author: bool,
     /// How logs are written
     #[arg(long, value_enum, default_value_t = LogFormat::Json)]
     log_format: LogFormat,
@@ -102,6 +105,7 @@ async fn operate(arguments: Arguments) -> Result<()> {
         executor_image: arguments.executor_image,
         allowed_services: arguments.allowed_services.into_iter().collect(),
         allowed_targets: arguments.allowed_targets.into_iter().collect(),
+        targets_by_author: arguments.targets_by_author,
         login_audience: arguments.login_audience.clone(),
         ..Settings::default()
     };

@@ -39,6 +39,8 @@ pub struct Settings {
     pub allowed_services: BTreeSet<String>,
     /// Kinds, as `GROUP/KIND`, whose resources ServiceImages may change (H41).
     pub allowed_targets: BTreeSet<String>,
+    /// And those that their author may change, where the API server asks for that (H41).
+    pub targets_by_author: bool,
     /// How many resources of a fleet are written at once, at most.
     pub stamp_concurrency: usize,
     /// Whom the tokens are for that executor Jobs log in with.
@@ -64,6 +66,7 @@ impl Default for Settings {
             executor_image: None,
             allowed_services: BTreeSet::new(),
             allowed_targets: BTreeSet::new(),
+            targets_by_author: false,
             stamp_concurrency: 16,
             login_audience: LOGIN_AUDIENCE.to_owned(),
         }

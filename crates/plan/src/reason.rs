@@ -253,7 +253,7 @@ impl Reason {
                 "install the definition of the kind that spec.target names; it goes on by itself then"
             }
             Self::TargetNotAllowed => {
-                "let an administrator start the operator with --allow-target for this kind and give it the rights to get, list, watch and patch it; it goes on by itself then"
+                "let an administrator start the operator with --allow-target for this kind, or with --allow-target-by-author and deploy/author-rights.yaml, and give it the rights to get, list, watch and patch it; it goes on by itself then"
             }
             Self::StampRefused => {
                 "give the operator the right to patch this kind, or correct the image or the rule that refuses it; it is tried again by itself"

@@ -293,6 +293,27 @@ fn h41_a_kind_that_nobody_allowed_is_not_touched() {
 }
 
 #[test]
+fn e13_only_the_namespaces_with_these_labels_are_changed() {
+    let mut wanted = service_image(json!([tier("", "v2", 0)]));
+    wanted["spec"]["target"]["namespaceSelector"] = json!("team=imaging");
+    let clinic = windlass_sim::scenario::Subject {
+        resource: "namespaces".into(),
+        namespace: String::new(),
+        name: stamping::NAMESPACE.into(),
+    };
+    let label = Action::Patch { target: clinic, patch: json!({"metadata": {"labels": {"team": "imaging"}}}) };
+    let objects = objects([dicom("a", "", Some("v1")), dicom("b", "", Some("v1"))], wanted);
+    let outcome = run(objects, vec![after(60, label)]);
+    assert_eq!(images(&outcome), [("a", "v2"), ("b", "v2")].map(|(name, tag)| (name.to_owned(), image(tag))).into());
+    let position = |is: &dyn Fn(&windlass_sim::journal::Change) -> bool| {
+        outcome.journal.iter().position(|entry| matches!(&entry.event, Event::Write(change) if is(change)))
+    };
+    let labelled = position(&|change| change.resource == "namespaces" && change.verb == Verb::Update);
+    let stamped = position(&|change| harness::is_ours(&change.user) && change.resource == stamping::one("").resource);
+    assert!(labelled.is_some() && labelled < stamped, "{labelled:?} {stamped:?}");
+}
+
+#[test]
 fn a_kind_whose_definition_appears_later_is_looked_after_then() {
     let mut objects = document();
     let at = objects.iter().position(|object| object["metadata"]["name"] == "dicoms.examples.windlass.dev");

@@ -77,6 +77,11 @@ pub const CHECKS: &[Check] = &[
         run: |stage| Box::pin(fleet::tiers(stage)),
     },
     Check {
+        name: "control-plane-author",
+        shows: "where the author's own rights decide, a ServiceImage reaches no further than who wrote it",
+        run: |stage| Box::pin(fleet::author(stage)),
+    },
+    Check {
         name: "control-plane-late-stamp",
         shows: "a stamp that was sent before a take-over and arrives after it is refused",
         run: |stage| Box::pin(fleet::late_stamp(stage)),

@@ -61,6 +61,11 @@ impl Installation {
         Ok(this)
     }
 
+    /// Applies one more of the manifests that are shipped.
+    pub fn ship(&self, name: &str) -> Result<String> {
+        self.kubectl(&["apply", "-f", &shown(&deploy().join(name))])
+    }
+
     /// Makes the program's images known to the cluster's node.
     pub fn load_images(&self, cluster: &Cluster) -> Result<()> {
         for (index, name) in IMAGES.iter().enumerate() {
@@ -151,6 +156,17 @@ impl Installation {
 
     /// The same, with another way to the API server.
     pub async fn start_at(&self, name: &str, lease_seconds: u64, server: &str) -> Result<LocalOperator> {
+        self.start_with(name, lease_seconds, server, &["--allow-target", "examples.windlass.dev/Dicom"]).await
+    }
+
+    /// The same, with other words for what it may do.
+    pub async fn start_with(
+        &self,
+        name: &str,
+        lease_seconds: u64,
+        server: &str,
+        words: &[&'static str],
+    ) -> Result<LocalOperator> {
         let token = self.token().await?;
         let credential = credential(&token).context("the token has no ID")?;
         let file = self.folder.join(format!("{name}.kubeconfig"));
@@ -160,6 +176,7 @@ impl Installation {
             kubeconfig: file,
             log: self.folder.join(format!("{name}.log")),
             lease_seconds,
+            words: words.to_vec(),
             credential,
             child: None,
         };
@@ -207,6 +224,7 @@ pub struct LocalOperator {
     /// What it logs, over all its lives.
     pub log: PathBuf,
     lease_seconds: u64,
+    words: Vec<&'static str>,
     /// What the audit log calls its token: all lives of this operator, and of no other.
     pub credential: String,
     child: Option<Child>,
@@ -222,7 +240,7 @@ impl LocalOperator {
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)
             .args(["--lease-seconds", &self.lease_seconds.to_string(), "--listen", "127.0.0.1:0"])
-            .args(["--allow-target", "examples.windlass.dev/Dicom"])
+            .args(&self.words)
             .env("RUST_LOG", "info,windlass_operator=debug,kube_client::client::builder=off")
             .stdin(Stdio::null())
             .stdout(Stdio::null())

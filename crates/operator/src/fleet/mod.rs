@@ -8,7 +8,9 @@
 //! our election on it: it is the uncached read that the guarantee rests on (E6, ADR 0013). A successor touches what is reserved before it
 //! decides anything (H1, H2).
 
+mod author;
 mod contract;
+mod namespaces;
 mod pace;
 mod stamp;
 
@@ -35,7 +37,7 @@ use windlass_plan::{
     fleet::{Index, Item, ItemId, Plan, Terms, TierName, Verdict, View, decide},
 };
 
-use self::{contract::Contract, pace::Pace, stamp::Sent};
+use self::{contract::Contract, namespaces::Namespaces, pace::Pace, stamp::Sent};
 use crate::{
     claim::{Stand, stand},
     controller::Steady,
@@ -83,6 +85,7 @@ pub async fn look_after(actor: Actor<'_>, name: &str, poke: &Notify) {
 /// The resources of a ServiceImage as they are seen.
 struct Fleet {
     target: Target,
+    namespaces: Namespaces,
     contract: Contract,
     index: Index,
     /// What a new list has brought so far.
@@ -121,7 +124,8 @@ impl Fleet {
         match event {
             Ok(Event::Init) => self.arriving = Some(BTreeMap::new()),
             Ok(Event::InitApply(object)) => {
-                if let Some(arriving) = self.arriving.as_mut().filter(|_| !is_going(&object)) {
+                let ours = !is_going(&object) && self.is_about(&object);
+                if let Some(arriving) = self.arriving.as_mut().filter(|_| ours) {
                     arriving.insert(id(&object), self.contract.item(&object));
                 }
             }
@@ -152,9 +156,16 @@ impl Fleet {
         }
     }
 
+    fn is_about(&self, object: &DynamicObject) -> bool {
+        self.namespaces.contains(object.metadata.namespace.as_deref().unwrap_or_default())
+    }
+
     /// A resource was seen, in a watch or in the answer to a write. What is older than what is known of it says nothing (H4 aside, and
     /// that takes a new list).
     fn see(&mut self, object: &DynamicObject) {
+        if !self.is_about(object) {
+            return;
+        }
         let (id, item) = (id(object), self.contract.item(object));
         let number = |item: &Item| item.fence.resource_version.parse::<u64>().ok();
         let known = self.index.item(&id);
@@ -236,8 +247,16 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         Some(namespace) => target.api(actor, namespace),
         None => Api::all_with(context.client.clone(), &target.resource),
     };
+    if !target.namespaced && resource.spec.target.namespace_selector.is_some() {
+        let message = format!("spec.target.namespaceSelector: {} belong to no namespace", target.resource.plural);
+        return hold_back(actor, &resource, &Hold::new(Reason::InvalidSpec, message), context.settings.idle_recheck)
+            .await;
+    }
+    let namespaces = Namespaces::read(actor, resource.spec.target.namespace_selector.as_ref()).await?;
+    let others = namespaces.clone();
     let pace = Pace::new(context.settings.stamp_concurrency);
-    let fleet = Fleet { target, contract, index, arriving: None, primed: false, refused: None, wrote: None, pace };
+    let fleet =
+        Fleet { target, namespaces, contract, index, arriving: None, primed: false, refused: None, wrote: None, pace };
     // What is seen is taken off the wire also while others are written to: a watch that nobody reads is ended by the API server.
     let (seen, events) = mpsc::unbounded();
     let watch = watcher::watcher(everywhere, config).backoff(Steady::default()).for_each(|event| {
@@ -248,6 +267,7 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
     tokio::select! {
         biased;
         tended = Box::pin(rounds(actor, &resource, fleet, events, poke)) => tended,
+        () = others.changed(actor) => Ok(Tended::Again(Duration::ZERO)),
         () = watch => Ok(Tended::Again(RETRY_KIND)),
     }
 }
@@ -297,9 +317,11 @@ async fn rounds(
 async fn find(actor: Actor<'_>, target: &TargetKind) -> Result<Result<Target, Hold>, Error> {
     let TargetKind { group, version, kind, .. } = target;
     let name = format!("{group}/{kind}");
-    if !actor.context.settings.allowed_targets.contains(&name) {
-        let message = format!("nobody allowed that resources of {name} are changed");
-        return Ok(Err(Hold::new(Reason::TargetNotAllowed, message)));
+    let refused = |why: String| Ok(Err(Hold::new(Reason::TargetNotAllowed, why)));
+    let settings = &actor.context.settings;
+    let listed = settings.allowed_targets.contains(&name);
+    if !listed && !settings.targets_by_author {
+        return refused(format!("nobody allowed that resources of {name} are changed"));
     }
     let gvk = GroupVersionKind::gvk(group, version, kind);
     let discover = pinned_kind(&actor.context.client, &gvk);
@@ -307,6 +329,9 @@ async fn find(actor: Actor<'_>, target: &TargetKind) -> Result<Result<Target, Ho
     let missing = || Hold::new(Reason::TargetNotFound, format!("there is no kind {kind} of {group}/{version}"));
     match found {
         Ok((resource, capabilities)) => {
+            if !listed && let Some(why) = author::unasked(actor, &target.plural(), &resource.plural).await? {
+                return refused(why);
+            }
             Ok(Ok(Target { resource, namespaced: capabilities.scope == kube::discovery::Scope::Namespaced }))
         }
         Err(error) if error.is_not_found() || error.is_unknown_kind() => Ok(Err(missing())),

@@ -224,6 +224,82 @@ pub async fn tiers(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
+/// Nobody lists what may be changed: whoever may patch Dicoms may have them changed, in the namespaces with a label.
+pub async fn author(stage: &Stage) -> Result<()> {
+    let fleet = Fleet::create(stage, "by-author", &[("a", "", "v1")]).await?;
+    let elsewhere: Api<dicom::Dicom> = Api::namespaced(stage.client.clone(), "by-author-not");
+    define(stage, &["by-author-not"])?;
+    let left = json!({
+        "apiVersion": "examples.windlass.dev/v1", "kind": "Dicom",
+        "metadata": {"name": "left", "namespace": "by-author-not"}, "spec": {"image": image("v1")},
+    });
+    elsewhere.create(&PostParams::default(), &serde_json::from_value(left)?).await?;
+    allow(stage)?;
+    let rights = |name: &str, group: &str, resource: &str, verbs: &[&str], user: &str| {
+        [
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
+                   "rules": [{"apiGroups": [group], "resources": [resource], "verbs": verbs}]}),
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": format!("{name}-{user}")},
+                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+                   "subjects": [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]}),
+        ]
+    };
+    let all = ["get", "create", "patch", "update"];
+    let items = [
+        rights("write-images", "windlass.dev", "serviceimages", &all, "ada"),
+        rights("write-images", "windlass.dev", "serviceimages", &all, "eve"),
+        rights("patch-dicoms", "examples.windlass.dev", "dicoms", &["patch"], "ada"),
+    ];
+    apply(stage, "authors", &Value::Array(items.concat()))?;
+    let wanted = |name: &str| {
+        json!({
+            "apiVersion": "windlass.dev/v1alpha1", "kind": "ServiceImage", "metadata": {"name": name},
+            "spec": {
+                "defaultImage": image("v2"), "tiers": [{}],
+                "target": {
+                    "group": "examples.windlass.dev", "version": "v1", "kind": "Dicom",
+                    "namespaceSelector": "kubernetes.io/metadata.name=by-author",
+                },
+            },
+        })
+    };
+    let server = stage.windlass.server()?;
+    let words = ["--allow-target-by-author"];
+    let _operator = stage.windlass.start_with("by-author", LEASE_SECONDS, &server, &words).await?;
+
+    // Nobody asks for the author's rights yet, so nobody's count.
+    let write = |user: &str, name: &str| {
+        let file = stage.cluster.folder().join(format!("{user}.json"));
+        fs::write(&file, wanted(name).to_string())?;
+        stage.windlass.kubectl(&["apply", "--as", user, "-f", &file.to_string_lossy()])
+    };
+    write("ada", "by-author")?;
+    wait::until_so("it to say that nobody asked", 60, async || {
+        let told = fleet.whole().await?["status"]["conditions"].to_string();
+        Ok(told.contains("TargetNotAllowed") && told.contains("windlass-author-rights"))
+    })
+    .await?;
+    stage.windlass.ship("author-rights.yaml")?;
+    fleet.waits("complete", 60)?;
+    ensure!(fleet.images().await? == [("a".to_owned(), image("v2"))], "wrong images: {:?}", fleet.images().await?);
+    let image_of = elsewhere.get("left").await?.spec.image;
+    ensure!(image_of == Some(image("v1")), "another namespace was not left alone: {image_of:?}");
+
+    // The policy is in force a moment after it is there.
+    let refused = wait::until("the API server to refuse who may not patch Dicoms", 30, async || {
+        let written = write("eve", "by-eve");
+        if written.is_ok() {
+            stage.windlass.kubectl(&["delete", "serviceimage", "by-eve"])?;
+        }
+        Ok(written.err())
+    })
+    .await?;
+    ensure!(format!("{refused:#}").contains("you may not patch"), "it does not say why: {refused:#}");
+    fleet.change(json!({"paused": true})).await?;
+    stage.windlass.kubectl(&["delete", "serviceimage", "by-author", "--timeout=30s"])?;
+    Ok(())
+}
+
 /// An operator's stamps are held back on their way; another one takes over; then they arrive.
 pub async fn late_stamp(stage: &Stage) -> Result<()> {
     let dicoms = [("a", "", "v1"), ("b", "", "v1"), ("c", "", "v1")];
