@@ -34,6 +34,9 @@ enum Command {
         /// Another kubectl than the one that is built here
         #[arg(long)]
         kubectl: Option<PathBuf>,
+        /// A program of Windlass with the embedded cluster; without it, one is built from these sources
+        #[arg(long)]
+        program: Option<PathBuf>,
     },
     /// Windlass's own image: static, non-root, without the embedded cluster
     Image {
@@ -101,12 +104,13 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::Cluster { command } => run_cluster(command).await,
         Command::Conformance(arguments) => conformance::command::run(&arguments).await,
         Command::E2e(arguments) => scenario::command::run(&arguments).await,
-        Command::Kubectl { kubectl } => {
+        Command::Kubectl { kubectl, program } => {
             let kubectl = match kubectl {
                 Some(kubectl) => kubectl,
                 None => cluster::kubectl()?,
             };
-            let checks = kubectl::run(&kubectl, &operator_image::build_demo()?).await?;
+            let program = program.map_or_else(operator_image::build_demo, Ok)?;
+            let checks = kubectl::run(&kubectl, &program).await?;
             println!("kubectl: {checks} commands do what they do on a real cluster");
             Ok(ExitCode::SUCCESS)
         }

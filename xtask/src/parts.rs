@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     citations, generate, purity,
-    shell::{self, cargo, cargo_code},
+    shell::{self, cargo, program, program_code, run_program},
 };
 
 /// What a part came to.
@@ -76,7 +76,7 @@ const STAGES: &[&[&[Part]]] = &[
         ],
         &[
             Part { name: "tools", budget: minutes(14, 0), run: || real("cluster", &["build"]) },
-            Part { name: "kubectl", budget: minutes(3, 2), run: || real("kubectl", &[]) },
+            Part { name: "kubectl", budget: minutes(3, 2), run: kubectl },
             Part { name: "conformance", budget: minutes(4, 4), run: || real("conformance", &["--ci"]) },
             Part { name: "deviations", budget: minutes(2, 2), run: || real("conformance", &["--deviations"]) },
         ],
@@ -247,12 +247,11 @@ fn without_sim() -> Result<Outcome> {
 }
 
 fn demo() -> Result<Outcome> {
-    // As the README writes it: no package and no binary is named. In the profile that is built already, for time there is virtual.
-    let shown = cargo(&["run", "--quiet", "--", "demo", "--speed", "1000", "--no-tty"])?;
+    let shown = run_program("windlass", &["demo", "--speed", "1000", "--no-tty"])?;
     for words in ["It can begin", "Leadership moves", "let Kubernetes replace pd-2", "delete pod openbao-2"] {
         ensure!(shown.contains(words), "the demo does not say {words:?}");
     }
-    let output = cargo(&["run", "--quiet", "--", "demo", "--speed", "1000", "-o", "json"])?;
+    let output = run_program("windlass", &["demo", "--speed", "1000", "-o", "json"])?;
     let summary: Value = serde_json::from_str(output.lines().last().unwrap_or_default())?;
     let upgrades = summary["upgrades"].as_array().map(Vec::as_slice).unwrap_or_default();
     let systems: Vec<&str> = upgrades.iter().filter_map(|upgrade| upgrade["system"].as_str()).collect();
@@ -281,15 +280,20 @@ fn demo() -> Result<Outcome> {
 
 /// A command on a real cluster. Where the machine lacks what it needs, it says so on its last line.
 fn real(command: &str, words: &[&str]) -> Result<Outcome> {
-    let words: Vec<&str> =
-        ["run", "--quiet", "--package", "windlass-e2e", "--", command].iter().chain(words).copied().collect();
-    let (code, output) = cargo_code(&words)?;
+    let words: Vec<&str> = [command].iter().chain(words).copied().collect();
+    let (code, output) = program_code("windlass-e2e", &words)?;
     let line = output.lines().last().unwrap_or_default();
     match code {
         0 => counted(command, line),
         3 => Ok(Outcome::Skipped(line.to_owned())),
-        code => bail!("cargo {} failed with {code}", words.join(" ")),
+        code => bail!("windlass-e2e {} failed with {code}", words.join(" ")),
     }
+}
+
+/// The real kubectl on the demo that is built already.
+fn kubectl() -> Result<Outcome> {
+    let demo = program("windlass")?;
+    real("kubectl", &["--program", &demo.to_string_lossy()])
 }
 
 /// What the planner's own stories must notice, and what the rehearsal must.

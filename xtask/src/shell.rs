@@ -9,7 +9,8 @@ use std::{
     thread,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
 
 thread_local! {
     static LABEL: Cell<&'static str> = const { Cell::new("") };
@@ -46,13 +47,46 @@ pub fn cargo(words: &[&str]) -> Result<String> {
 }
 
 /// The same with its exit code, whatever that is.
-pub fn cargo_code(words: &[&str]) -> Result<(i32, String)> {
-    let mut child = plain_cargo()
-        .args(words)
+fn cargo_code(words: &[&str]) -> Result<(i32, String)> {
+    run(plain_cargo().args(words), &format!("cargo {}", words.join(" ")))
+}
+
+/// A program of the workspace with these words, shown as it runs: its exit code and what it printed on standard output.
+pub fn program_code(name: &str, words: &[&str]) -> Result<(i32, String)> {
+    run(Command::new(program(name)?).args(words).current_dir(root()), &format!("{name} {}", words.join(" ")))
+}
+
+/// The same; an error if it failed.
+pub fn run_program(name: &str, words: &[&str]) -> Result<String> {
+    match program_code(name, words)? {
+        (0, text) => Ok(text),
+        (_, _) => bail!("{name} {} failed", words.join(" ")),
+    }
+}
+
+/// Where a program of the workspace is. It is built with everything else, as the unit tests build it: for one package alone cargo chooses
+/// other features of shared libraries, and builds them and everything above them a second time.
+pub fn program(name: &str) -> Result<PathBuf> {
+    let words = ["build", "--workspace", "--all-targets", "--message-format", "json-render-diagnostics"];
+    let output = plain_cargo().args(words).stderr(Stdio::inherit()).output().context("cargo can't be started")?;
+    ensure!(output.status.success(), "the workspace does not build");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut programs = messages.filter(|message| {
+        message["target"]["name"] == name
+            && message["target"]["kind"][0] == "bin"
+            && message["profile"]["test"] == false
+    });
+    let path = programs.find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    path.with_context(|| format!("cargo built no program {name}"))
+}
+
+fn run(command: &mut Command, what: &str) -> Result<(i32, String)> {
+    let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .spawn()
-        .with_context(|| format!("cargo {} can't be started", words.join(" ")))?;
+        .with_context(|| format!("{what} can't be started"))?;
     let output = child.stdout.take().context("no output")?;
     let label = LABEL.get();
     let reader = thread::spawn(move || {
@@ -70,7 +104,7 @@ pub fn cargo_code(words: &[&str]) -> Result<(i32, String)> {
     });
     let status = child.wait()?;
     let text = reader.join().unwrap_or_default();
-    let code = status.code().with_context(|| format!("cargo {} was killed", words.join(" ")))?;
+    let code = status.code().with_context(|| format!("{what} was killed"))?;
     Ok((code, text))
 }
 
