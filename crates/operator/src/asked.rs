@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 use windlass_api::quorum_cluster::{Analysis, ObjectCheck, ServiceRef};
 use windlass_plan::{
     Hold, Reason,
@@ -55,6 +56,8 @@ pub struct Question {
     pub when: When,
     /// Whom, and what.
     pub of: Of,
+    /// What was measured before this does not count: it says nothing of what has happened since.
+    pub not_before: Option<Instant>,
 }
 
 /// Whom to ask, and what.
@@ -114,13 +117,13 @@ pub type Answers = BTreeMap<String, Answer>;
 /// A check on objects, asked before everything that disturbs somebody.
 pub fn check(check: &ObjectCheck) -> Question {
     let gate = format!("Check/{}", check.name);
-    Question { gate, when: When::BeforeMember, of: Of::Objects(check.clone()) }
+    Question { gate, when: When::BeforeMember, of: Of::Objects(check.clone()), not_before: None }
 }
 
 /// A query to Prometheus, asked before everything that disturbs somebody.
 pub fn analysis(analysis: &Analysis) -> Question {
     let gate = format!("Analysis/{}", analysis.name);
-    Question { gate, when: When::BeforeMember, of: Of::Prometheus(analysis.clone()) }
+    Question { gate, when: When::BeforeMember, of: Of::Prometheus(analysis.clone()), not_before: None }
 }
 
 /// What a hook's gate is called.
@@ -130,7 +133,7 @@ pub fn hook_name(name: &str) -> String {
 
 /// These gates, with what they said. Pure.
 pub fn gates(questions: &[Question], answers: &Answers) -> Vec<ExternalGate> {
-    let gate = |Question { gate, when, of }: &Question| {
+    let gate = |Question { gate, when, of, not_before: _ }: &Question| {
         let silent = || Outcome::Unknown(Hold::new(of.silence(), format!("{gate} was not asked yet"))).into();
         let Answer { outcome, lacks_job } = answers.get(gate).cloned().unwrap_or_else(silent);
         ExternalGate { name: gate.clone(), when: *when, outcome, lacks_job }
@@ -143,7 +146,7 @@ pub async fn ask(context: &Context, asker: &Asker, question: &Question, ahead: b
     let gate = &question.gate;
     match &question.of {
         Of::Objects(check) => objects::ask(context, asker, gate, check).await.into(),
-        Of::Prometheus(analysis) => analysis::ask(context, asker, gate, analysis).await.into(),
+        Of::Prometheus(analysis) => analysis::ask(context, asker, gate, analysis, question.not_before).await.into(),
         Of::Webhook { service, .. } if ahead => {
             let message = format!("{gate}: {} is told when it begins, and not for a plan", service.name);
             Outcome::Unknown(Hold::new(Reason::AwaitingHook, message)).into()

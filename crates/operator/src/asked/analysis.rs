@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use windlass_api::{quorum_cluster::Analysis, translate};
 use windlass_plan::{Hold, Reason, outcome::Outcome};
 use windlass_systems::prometheus::{self, Sample};
@@ -24,12 +25,18 @@ enum Measured {
 }
 
 /// Measures, if the last measurement is old enough.
-pub async fn ask(context: &Context, asker: &Asker, name: &str, analysis: &Analysis) -> Outcome {
+pub async fn ask(
+    context: &Context,
+    asker: &Asker,
+    name: &str,
+    analysis: &Analysis,
+    not_before: Option<Instant>,
+) -> Outcome {
     let interval = match translate::duration("interval", &analysis.interval) {
         Ok(interval) => interval,
         Err(hold) => return Outcome::Unknown(Hold::new(hold.reason, format!("{name}: {}", hold.message))),
     };
-    if let Some(said) = context.asked.recent(asker, name, interval) {
+    if let Some(said) = context.asked.recent(asker, name, interval, not_before) {
         return said;
     }
     let measured = measure(context, asker, analysis).await;

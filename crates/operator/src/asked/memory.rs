@@ -43,9 +43,16 @@ impl Memory {
         said.filter(|said| said.occasion == asker.occasion)
     }
 
-    /// What it said within this time.
-    pub(super) fn recent(&self, asker: &Asker, gate: &str, within: Duration) -> Option<Outcome> {
-        self.last(asker, gate).filter(|said| said.at.elapsed() < within).map(|said| said.outcome)
+    /// What it said within this time, and not before the other.
+    pub(super) fn recent(
+        &self,
+        asker: &Asker,
+        gate: &str,
+        within: Duration,
+        not_before: Option<Instant>,
+    ) -> Option<Outcome> {
+        let counts = |said: &Said| said.at.elapsed() < within && not_before.is_none_or(|first| first <= said.at);
+        self.last(asker, gate).filter(counts).map(|said| said.outcome)
     }
 
     /// Keeps what it says now.

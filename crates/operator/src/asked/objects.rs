@@ -42,8 +42,8 @@ async fn read(context: &Context, asker: &Asker, objects: &Objects) -> Result<Vec
     }
     let what = format!("{kind} of {api_version}");
     let gvk = GroupVersionKind::gvk(group, version, kind);
-    let asked = context.bounded(context.settings.read_deadline, "discover", &what, pinned_kind(&context.client, &gvk));
-    let (kind, capabilities) = asked.await.map_err(|error| error.story())?;
+    let found = context.bounded(context.settings.read_deadline, "discover", &what, pinned_kind(&context.client, &gvk));
+    let (kind, capabilities) = found.await.map_err(|error| error.story())?;
     if capabilities.scope != Scope::Namespaced {
         return Err(format!("{what} is in no namespace"));
     }

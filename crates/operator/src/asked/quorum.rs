@@ -55,7 +55,7 @@ pub fn questions(resource: &QuorumCluster, set: &StatefulSet) -> Vec<Question> {
             // The schema takes one of the two.
             (None, None) => return None,
         };
-        Some(Question { gate: hook_name(name), when: (*when).into(), of })
+        Some(Question { gate: hook_name(name), when: (*when).into(), of, not_before: None })
     });
     gates.checks.iter().map(check).chain(gates.analysis.iter().map(analysis)).chain(hooks).collect()
 }

@@ -23,7 +23,7 @@ pub async fn ask(
     time: &str,
     service: &ServiceRef,
 ) -> Outcome {
-    if let Some(said) = context.asked.recent(asker, name, FRESH) {
+    if let Some(said) = context.asked.recent(asker, name, FRESH, None) {
         return said;
     }
     let hold = |message: String| Hold::new(Reason::AwaitingHook, format!("{name}: {message}"));

@@ -34,6 +34,11 @@ pub fn of_tier(gate: &str, tier: &TierName) -> String {
     format!("{gate}{OF}{}", tier.0)
 }
 
+/// A gate's name without a tier, and the tier where it is of one.
+pub fn split(gate: &str) -> (&str, Option<&str>) {
+    gate.split_once(OF).map_or((gate, None), |(plain, tier)| (plain, Some(tier)))
+}
+
 /// Everything that a person may have put before the next resource of this tier that serves. `admitted` says that these images have begun.
 pub(super) fn before_next(
     tier: &Tier,
@@ -121,7 +126,7 @@ fn said<'a>(
 
 /// An override without a tier sets the gate aside wherever there is one of that name.
 fn judge(name: Cow<'static, str>, outcome: Outcome, want: &Want, now: Timestamp) -> GateState {
-    let plain = name.split_once(OF).map_or(name.as_ref(), |(plain, _)| plain);
+    let (plain, _) = split(&name);
     let set_aside = [name.as_ref(), plain].into_iter().filter_map(|name| want.overrides.get(name)).max().copied();
     let set_aside = set_aside.filter(|_| outcome::overridable(plain));
     outcome::judge(name, outcome, set_aside, now)

@@ -15,7 +15,7 @@ mod record;
 mod want;
 
 pub use decide::{Diagnosis, Plan, Stamping, TierReport, Verdict, View, decide};
-pub use gates::of_tier;
+pub use gates::{of_tier, split};
 pub use index::{Index, Key, Lanes, Standing, TierIndex};
 pub use item::{Fence, Item, ItemId, Lane, Progress, Rank, Stamp};
 pub use record::{Record, TierRecord};
