@@ -9,14 +9,13 @@ use k8s_openapi::apimachinery::pkg::{
 };
 use windlass_plan::{
     Hold, Reason,
-    fleet::{Amount, ItemId, Plan, Record, Share, Stamping, Tier, TierName, TierRecord, Verdict, Want},
+    fleet::{Amount, ItemId, Plan, Record, Share, Stamping, Tier, TierName, TierRecord, Verdict, Want, split},
 };
 
 use crate::{
     conditions::{Tri, condition},
-    quorum_cluster::Gates,
-    service_image::{Reserved, ServiceImage, ServiceImageStatus, TierSpec, TierStatus},
-    translate::{duration, gate, invalid, overrides, windows},
+    service_image::{FleetGates, Reserved, ServiceImage, ServiceImageSpec, ServiceImageStatus, TierSpec, TierStatus},
+    translate::{duration, gate, invalid, windows},
 };
 
 /// How many resources are written between two looks at the ServiceImage: their names are kept in its status.
@@ -55,16 +54,48 @@ pub fn want(resource: &ServiceImage) -> Result<Want, Hold> {
             return Err(invalid("spec.tiers", &format!("{} is there twice", one.name)));
         }
     }
-    let gates =
-        Gates { windows: spec.gates.windows.clone(), overrides: spec.gates.overrides.clone(), ..Gates::default() };
+    ask_somewhere(spec)?;
     Ok(Want {
         tiers,
         paused: spec.paused,
-        windows: windows(&gates)?,
-        overrides: overrides(&gates)?,
+        windows: windows(&spec.gates.windows)?,
+        overrides: overrides(spec)?,
         lane_limit: spec.spread.as_ref().map(|spread| usize::try_from(spread.max_in_flight).unwrap_or(usize::MAX)),
         batch: BATCH,
     })
+}
+
+/// The schema refuses it, too; a resource may be older than that.
+fn ask_somewhere(spec: &ServiceImageSpec) -> Result<(), Hold> {
+    let FleetGates { namespace, checks, analysis, hooks, windows: _, overrides: _ } = &spec.gates;
+    let asks = !(checks.is_empty() && analysis.is_empty() && hooks.is_empty())
+        || spec.tiers.iter().any(|tier| !tier.analysis.is_empty());
+    if asks && namespace.is_none() {
+        return Err(invalid("spec.gates.namespace", &"checks, analysis and hooks ask somewhere: set it"));
+    }
+    Ok(())
+}
+
+/// Refuses overrides of what is not there: they would set nothing aside (X5).
+fn overrides(spec: &ServiceImageSpec) -> Result<BTreeMap<String, Timestamp>, Hold> {
+    let exists = |gate: &str| {
+        let (plain, tier) = split(gate);
+        let mut tiers = spec.tiers.iter().filter(|one| tier.is_none_or(|tier| one.upgrade_tier == tier));
+        match plain.split_once('/') {
+            None => plain == "MaintenanceWindow" && tier.is_none() || plain == "Approval" && tiers.next().is_some(),
+            Some(("Check", name)) => tier.is_none() && spec.gates.checks.iter().any(|one| one.name == name),
+            Some(("Hook", name)) => tier.is_none() && spec.gates.hooks.iter().any(|one| one.name == name),
+            Some(("Analysis", name)) => {
+                tier.is_none() && spec.gates.analysis.iter().any(|one| one.name == name)
+                    || tiers.any(|tier| tier.analysis.iter().any(|one| one.name == name))
+            }
+            Some(_) => false,
+        }
+    };
+    if let Some(strange) = spec.gates.overrides.iter().find(|one| !exists(&one.gate)) {
+        return Err(invalid("spec.gates.overrides", &format!("there is no gate {}", strange.gate)));
+    }
+    Ok(spec.gates.overrides.iter().map(|one| (one.gate.clone(), one.until.0)).collect())
 }
 
 fn amount(field: &str, written: Option<&IntOrString>) -> Result<Option<Amount>, Hold> {
@@ -108,6 +139,8 @@ pub fn record(status: &ServiceImageStatus) -> Record {
         current: status.current_priority.zip(read(status.current_priority_since.as_ref())),
         retried_at: read(status.retried_at.as_ref()),
         changed_at: read(status.changed_at.as_ref()),
+        admitted: status.admitted,
+        under_way: read(status.under_way_since.as_ref()),
     }
 }
 
@@ -186,6 +219,8 @@ pub fn planned(
     status.current_priority_since = plan.record.current.map(|(_, since)| MicroTime(since));
     status.changed_at = plan.record.changed_at.map(MicroTime);
     status.retried_at = plan.record.retried_at.map(MicroTime);
+    status.admitted = plan.record.admitted;
+    status.under_way_since = plan.record.under_way.map(MicroTime);
     let total = |of: fn(&windlass_plan::fleet::TierReport) -> usize| plan.tiers.iter().map(of).sum::<usize>();
     status.progress = Some(format!("{}/{}", total(|tier| tier.done), total(|tier| tier.total)));
     status.gates = plan.gates.iter().map(gate).collect();
@@ -290,4 +325,72 @@ pub fn says_the_same(one: &ServiceImageStatus, other: &ServiceImageStatus) -> bo
         status
     };
     plain(one) == plain(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use rstest::rstest;
+    use windlass_plan::fleet::{Plan, Record, Verdict};
+
+    use super::{planned, record, want};
+    use crate::service_image::{ServiceImage, ServiceImageSpec, ServiceImageStatus};
+
+    const ERRORS: &str =
+        "{ name: errors, prometheus: { name: prometheus, port: 9090 }, query: errors, cel: value < 1 }";
+
+    fn resource(gates: &str) -> ServiceImage {
+        let yaml = format!(
+            "defaultImage: dicom:v2\ntarget: {{ group: examples.windlass.dev, version: v1, kind: Dicom }}\ntiers: [{{ \
+             upgradeTier: early, analysis: [{ERRORS}] }}, {{ upgradeTier: '' }}]\ngates: {{ {gates} }}"
+        );
+        let spec: ServiceImageSpec = serde_saphyr::from_str(&yaml).unwrap();
+        ServiceImage::new("dicom", spec)
+    }
+
+    #[rstest]
+    #[case::window("MaintenanceWindow", true)]
+    #[case::approval_of_all("Approval", true)]
+    #[case::approval_of_one("Approval@early", true)]
+    #[case::approval_of_the_empty_tier("Approval@", true)]
+    #[case::approval_of_nobody("Approval@late", false)]
+    #[case::a_tiers_analysis("Analysis/errors@early", true)]
+    #[case::in_all_tiers("Analysis/errors", true)]
+    #[case::another_tiers("Analysis/errors@", false)]
+    #[case::no_such_analysis("Analysis/lag", false)]
+    #[case::a_check("Check/free", true)]
+    #[case::a_check_of_a_tier("Check/free@early", false)]
+    #[case::no_such_hook("Hook/ask", false)]
+    #[case::what_quorums_have("NodeDrain", false)]
+    fn an_override_names_a_gate_that_is_there(#[case] gate: &str, #[case] taken: bool) {
+        let check = "checks: [{ name: free, objects: { apiVersion: v1, kind: ConfigMap }, cel: 'true' }]";
+        let aside = format!("overrides: [{{ gate: {gate:?}, until: '2026-05-05T00:00:00Z' }}]");
+        let wanted = want(&resource(&format!("namespace: ops, {check}, {aside}")));
+        match wanted {
+            Ok(wanted) => assert!(taken && wanted.overrides.contains_key(gate), "{gate}"),
+            Err(hold) => assert!(!taken && hold.message.contains(gate), "{hold}"),
+        }
+    }
+
+    #[test]
+    fn gates_that_ask_nowhere_are_refused_also_without_a_schema() {
+        let hold = want(&resource("")).unwrap_err();
+        assert!(hold.message.contains("spec.gates.namespace"), "{hold}");
+    }
+
+    #[test]
+    fn what_hooks_have_let_begin_is_read_back_as_it_was_written() {
+        let now = Timestamp::from_second(1_000_000).unwrap();
+        let kept = Record { admitted: true, under_way: Some(now), ..Record::default() };
+        let plan = Plan {
+            stamps: Vec::new(),
+            verdict: Verdict::Going,
+            record: kept.clone(),
+            tiers: Vec::new(),
+            gates: Vec::new(),
+            start: None,
+        };
+        let status = planned(&ServiceImageStatus::default(), &resource("namespace: ops"), &plan, now);
+        assert_eq!(record(&status), kept);
+    }
 }

@@ -637,7 +637,7 @@ pub struct Override {
 pub(crate) const OVERRIDABLE: &str = r"^(MaintenanceWindow|Approval|Soak|NodeDrain|ImagePulled|ConcurrentOperation|(Check|Analysis|Hook)/[a-z0-9]([-a-z0-9]*[a-z0-9])?)$";
 
 /// What a gate may be called.
-const GATE_NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+pub(crate) const GATE_NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
 /// Something that must be so of objects before every member that is taken down or hands over. What can't be read, or does not come to
 /// true or false, blocks.

@@ -1,16 +1,17 @@
 //! ServiceImage: which image the resources of a kind shall have, tier by tier (E1).
 
 use k8s_openapi::apimachinery::pkg::{
-    apis::meta::v1::{Condition, MicroTime},
+    apis::meta::v1::{Condition, MicroTime, Time},
     util::intstr::IntOrString,
 };
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use windlass_plan::outcome::When;
 
 use crate::{
-    quorum_cluster::{DURATION, MaintenanceWindow, Override},
-    status::{Election, GateStatus},
+    quorum_cluster::{Analysis, DURATION, GATE_NAME, JobHook, MaintenanceWindow, ObjectCheck, ServiceRef},
+    status::{Election, GateStatus, Starting},
 };
 
 /// The image that the resources of a kind shall have, tier by tier.
@@ -34,6 +35,7 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.tiers.all(tier, has(tier.image) || has(self.defaultImage))").message("a tier without an image needs defaultImage").field_path(".tiers"))]
+#[x_kube(validation = Rule::new("(has(self.gates) && has(self.gates.__namespace__)) || self.tiers.all(tier, !has(tier.analysis) || tier.analysis.size() == 0)").message("analysis asks somewhere: set gates.namespace").field_path(".tiers"))]
 pub struct ServiceImageSpec {
     /// The image of every tier that names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -162,6 +164,11 @@ pub struct TierSpec {
     /// Wait for `requests.approve` before the first resource gets a new image.
     #[serde(default)]
     pub approval: bool,
+    /// What Prometheus must measure before the next resource of this tier is changed, and before the tier is complete. The gate of each is
+    /// called `Analysis/`, its name, `@` and the tier. It is asked in `gates.namespace`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub analysis: Vec<Analysis>,
 }
 
 fn ten_minutes() -> String {
@@ -197,18 +204,87 @@ pub struct Spread {
     pub max_in_flight: u32,
 }
 
-/// What must be so before the next resource is changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What must be so before the next resource that serves is changed. New ones get their image whatever this says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.__namespace__) || !((has(self.checks) && self.checks.size() > 0) || (has(self.analysis) && self.analysis.size() > 0) || (has(self.hooks) && self.hooks.size() > 0))").message("checks, analysis and hooks ask somewhere: set namespace").field_path(".namespace"))]
 pub struct FleetGates {
+    /// Where checks, analysis and hooks find their objects, Services, Secrets and CronJobs. It must have been allowed when the operator was
+    /// started (`--allow-gates-in NAMESPACE`): whoever may write ServiceImages need not be allowed to look there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63), regex(pattern = GATE_NAME))]
+    pub namespace: Option<String>,
     /// Resources are only changed while one of these is open; without any, at all times.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub windows: Vec<MaintenanceWindow>,
+    /// What must be so of objects in `namespace`. The gate of each is called `Check/` and its name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub checks: Vec<ObjectCheck>,
+    /// What Prometheus must measure, whichever tier it is. The gate of each is called `Analysis/` and its name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub analysis: Vec<Analysis>,
+    /// Whom to ask, or what to run, before and after. The gate of each is called `Hook/` and its name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub hooks: Vec<FleetHook>,
     /// Gates to set aside for a while.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["gate"]))]
-    pub overrides: Vec<Override>,
+    pub overrides: Vec<FleetOverride>,
+}
+
+/// One gate that is set aside for a while.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FleetOverride {
+    /// Which, by its name in status.gates. Without `@` and a tier it is set aside in all of them.
+    #[schemars(regex(pattern = OVERRIDABLE), length(max = 140))]
+    pub gate: String,
+    /// Until when. Afterwards it counts again.
+    pub until: Time,
+}
+
+/// The gates that can be set aside.
+const OVERRIDABLE: &str = r"^(MaintenanceWindow|(Approval|Analysis/[a-z0-9]([-a-z0-9]*[a-z0-9])?)(@[A-Za-z0-9._-]*)?|(Check|Hook)/[a-z0-9]([-a-z0-9]*[a-z0-9])?)$";
+
+/// Whom to ask, or what to run: either `webhook` or `job`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.webhook) != has(self.job)").message("set either webhook or job"))]
+pub struct FleetHook {
+    /// How people call it.
+    #[schemars(length(max = 63), regex(pattern = GATE_NAME))]
+    pub name: String,
+    /// Before or after what.
+    pub when: FleetHookTime,
+    /// A Service that is sent a POST with JSON that says what is about to happen. A 2xx is yes, 409 is no, everything else is no answer. It is
+    /// asked again until it says yes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<ServiceRef>,
+    /// A Job that must complete. It must bear being run again: another edit of this resource runs another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobHook>,
+}
+
+/// When a hook of a fleet has its say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum FleetHookTime {
+    /// Before the first resource that serves gets one of these images. Other images are asked for anew, in whichever tier.
+    BeforeUpgrade,
+    /// When every tier is complete and resources were changed, before the ServiceImage is.
+    AfterUpgrade,
+}
+
+impl From<FleetHookTime> for When {
+    fn from(time: FleetHookTime) -> Self {
+        match time {
+            FleetHookTime::BeforeUpgrade => Self::BeforeUpgrade,
+            FleetHookTime::AfterUpgrade => Self::AfterUpgrade,
+        }
+    }
 }
 
 /// Things that a person asks for once.
@@ -254,9 +330,18 @@ pub struct ServiceImageStatus {
     /// The resources whose write may be on its way. Written before they are, so that a successor touches them first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub batch: Vec<Reserved>,
-    /// Where every gate of the tiers stands whose turn it is.
+    /// Where every gate stands whose word counts now. What is of one tier has `@` and the tier in its name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<GateStatus>,
+    /// The hooks before these images have let them begin.
+    #[serde(skip_serializing_if = "is_false")]
+    pub admitted: bool,
+    /// Since when resources that serve have been changed; none once all are up to date and the hooks after have said yes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub under_way_since: Option<MicroTime>,
+    /// A hook's Job that is being made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starting: Option<Starting>,
     /// The requests that were handled.
     #[serde(skip_serializing_if = "FleetRequests::is_empty")]
     pub requests: FleetRequests,

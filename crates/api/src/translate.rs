@@ -49,7 +49,7 @@ pub fn want(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Want, Hold> 
         max_lag: u64::try_from(spec.upgrade.max_lag_entries)
             .map_err(|error| invalid("spec.upgrade.maxLagEntries", &error))?,
         soak: duration("spec.upgrade.soak", &spec.upgrade.soak)?,
-        windows: windows(&spec.gates)?,
+        windows: windows(&spec.gates.windows)?,
         approval: spec.gates.approval.mode.into(),
         overrides: overrides(&spec.gates)?,
     })
@@ -181,8 +181,8 @@ pub fn duration(field: &str, text: &str) -> Result<Duration, Hold> {
 }
 
 /// All of them.
-pub(crate) fn windows(gates: &Gates) -> Result<Vec<Window>, Hold> {
-    gates.windows.iter().enumerate().map(window).collect()
+pub(crate) fn windows(windows: &[MaintenanceWindow]) -> Result<Vec<Window>, Hold> {
+    windows.iter().enumerate().map(window).collect()
 }
 
 fn window((number, written): (usize, &MaintenanceWindow)) -> Result<Window, Hold> {
@@ -200,7 +200,7 @@ fn window((number, written): (usize, &MaintenanceWindow)) -> Result<Window, Hold
 }
 
 /// The schema knows the names already; here they are held against the gates themselves.
-pub(crate) fn overrides(gates: &Gates) -> Result<BTreeMap<String, Timestamp>, Hold> {
+fn overrides(gates: &Gates) -> Result<BTreeMap<String, Timestamp>, Hold> {
     let written = || gates.overrides.iter().map(|one| one.gate.as_str());
     check_overrides(written()).map_err(|hold| invalid("spec.gates.overrides", &hold.message))?;
     let described = |(kind, name): (&str, &str)| match kind {

@@ -56,6 +56,9 @@ pub struct Arguments {
     /// gates ask Services of its own namespace in any case
     #[arg(long = "allow-service", value_name = "NAMESPACE/NAME", value_parser = service)]
     allowed_services: Vec<String>,
+    /// A namespace in which gates of ServiceImages may look at objects, call Services and make Jobs; may be given several times
+    #[arg(long = "allow-gates-in", value_name = "NAMESPACE")]
+    allowed_gates: Vec<String>,
     /// A kind whose resources ServiceImages may change; may be given several times. The operator also needs the rights to get, list, watch and
     /// patch them: bind it a role of your own
     #[arg(long = "allow-target", value_name = "GROUP/KIND", value_parser = target)]
@@ -104,6 +107,7 @@ async fn operate(arguments: Arguments) -> Result<()> {
         namespace: arguments.namespace,
         executor_image: arguments.executor_image,
         allowed_services: arguments.allowed_services.into_iter().collect(),
+        allowed_gates: arguments.allowed_gates.into_iter().collect(),
         allowed_targets: arguments.allowed_targets.into_iter().collect(),
         targets_by_author: arguments.targets_by_author,
         login_audience: arguments.login_audience.clone(),

@@ -71,10 +71,13 @@ pub async fn execute(
     match step {
         // Boxed here and below: a Job is a large thing to hold.
         Step::TakeSnapshot { attempt } => Box::pin(executor::take_snapshot(actor, resource, observed, attempt)).await,
-        Step::StartJob { gate } => match asked::job::starting(resource, set, gate) {
-            Some(starting) => Box::pin(asked::job::start(actor, resource, &starting)).await,
-            None => Err(Error::Gone(gate.clone())),
-        },
+        Step::StartJob { gate } => {
+            let (asker, questions) = (asked::quorum::asker(resource), asked::quorum::questions(resource, set));
+            match asked::job::starting(&questions, gate) {
+                Some(starting) => Box::pin(asked::job::start(actor, &asker, &questions, &starting)).await,
+                None => Err(Error::Gone(gate.clone())),
+            }
+        }
         Step::PullImage { image, nodes } => Box::pin(prepull::pull(actor, resource, set, image, nodes)).await,
         Step::WriteTemplate { image, strategy } => {
             let mut patch = vec![json!({
@@ -295,7 +298,8 @@ pub async fn touch(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observ
         None => {}
     }
     if let Some(starting) = resource.status.as_ref().and_then(|status| status.starting.as_ref()) {
-        match Box::pin(asked::job::start(actor, resource, starting)).await {
+        let (asker, questions) = (asked::quorum::asker(resource), asked::quorum::questions(resource, set));
+        match Box::pin(asked::job::start(actor, &asker, &questions, starting)).await {
             // It is there by now; or nobody may make it, or there is nothing to make it from, for the predecessor neither.
             Err(error) if error.is_conflict() || matches!(error.class(), Class::Refused | Class::Stale) => {}
             other => other?,

@@ -21,7 +21,7 @@ pub fn external(resource: &QuorumCluster, observed: &Observed, set: &StatefulSet
     if let Some(nodes) = &observed.nodes {
         gates.push(ExternalGate::new(NODE_DRAIN, nodes_stay(&observed.pods, nodes)));
     }
-    gates.extend(asked::gates(resource, &observed.answers));
+    gates.extend(asked::gates(&asked::quorum::questions(resource, set), &observed.answers));
     gates
 }
 

@@ -149,7 +149,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     // Boxed: a Job is a large thing to hold.
     let task = Box::pin(executor::read(context, resource)).await;
     let executor_image = executor::image(context, resource);
-    let answers = Box::pin(asked::ask(context, resource, &set, ahead)).await;
+    let answers = Box::pin(asked::quorum::ask(context, resource, &set, ahead)).await;
     let pulls = Box::pin(prepull::read(context, resource, &set, &pods)).await;
     let logs = Box::pin(logs::look(context, resource, &set, &pods, &seen.quorum)).await;
     Ok(Observed {

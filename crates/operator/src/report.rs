@@ -56,7 +56,9 @@ pub fn planned(
         translate::written_attempt(attempt, job)
     });
     status.starting = match (&plan.decision, &observed.set) {
-        (Decision::Act(Step::StartJob { gate }), Some(set)) => asked::job::starting(resource, set, gate),
+        (Decision::Act(Step::StartJob { gate }), Some(set)) => {
+            asked::job::starting(&asked::quorum::questions(resource, set), gate)
+        }
         (Decision::Act(_) | Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done, _) => None,
     };
     status.pulling = if let Decision::Act(Step::PullImage { image, nodes }) = &plan.decision {

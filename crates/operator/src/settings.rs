@@ -37,6 +37,8 @@ pub struct Settings {
     pub executor_image: Option<String>,
     /// Services, as `NAMESPACE/NAME`, that gates may ask from every namespace.
     pub allowed_services: BTreeSet<String>,
+    /// Namespaces in which gates of ServiceImages may ask (H41).
+    pub allowed_gates: BTreeSet<String>,
     /// Kinds, as `GROUP/KIND`, whose resources ServiceImages may change (H41).
     pub allowed_targets: BTreeSet<String>,
     /// And those that their author may change, where the API server asks for that (H41).
@@ -65,6 +67,7 @@ impl Default for Settings {
             namespace: None,
             executor_image: None,
             allowed_services: BTreeSet::new(),
+            allowed_gates: BTreeSet::new(),
             allowed_targets: BTreeSet::new(),
             targets_by_author: false,
             stamp_concurrency: 16,

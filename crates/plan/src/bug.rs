@@ -116,6 +116,8 @@ pub enum Bug {
     InFlightUnlimited,
     /// A share that goes first is not waited for.
     CanarySkipped,
+    /// A tier goes on, and is done, whatever is measured.
+    TierAnalysisIgnored,
     /// An image that a person chose is replaced.
     ManualStamped,
     /// A failure that halts everything halts nothing.

@@ -115,6 +115,8 @@ pub enum Reason {
     TargetNotFound,
     /// Nobody allowed that resources of this kind are changed (H41).
     TargetNotAllowed,
+    /// Nobody allowed that gates of a ServiceImage ask in this namespace (H41).
+    GatesNotAllowed,
     /// The API server refuses to write the image on a resource.
     StampRefused,
     /// Resources have their image and are not up to date yet.
@@ -255,6 +257,9 @@ impl Reason {
             Self::TargetNotAllowed => {
                 "let an administrator start the operator with --allow-target for this kind, or with --allow-target-by-author and deploy/author-rights.yaml, and give it the rights to get, list, watch and patch it; it goes on by itself then"
             }
+            Self::GatesNotAllowed => {
+                "let an administrator start the operator with --allow-gates-in for the namespace that spec.gates.namespace names, or name one that is allowed; it goes on by itself then"
+            }
             Self::StampRefused => {
                 "give the operator the right to patch this kind, or correct the image or the rule that refuses it; it is tried again by itself"
             }
@@ -347,6 +352,7 @@ impl Reason {
             | Self::RolledBack
             | Self::HookFailed
             | Self::TargetNotAllowed
+            | Self::GatesNotAllowed
             | Self::StampRefused
             | Self::ResourceFailed
             | Self::TooManyFailures

@@ -50,6 +50,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::SwitchHeldBack,
     Bug::SwitchNotConcluded,
     Bug::TemplateTakenOver,
+    Bug::TierAnalysisIgnored,
     Bug::TierOrderIgnored,
     Bug::UnknownGatePasses,
     Bug::WindowEndIgnored,

@@ -39,6 +39,7 @@ pub fn context(seat: Seat) -> Context {
         identity,
         lease_namespace: "kube-system".into(),
         executor_image: Some(setting::EXECUTOR.into()),
+        allowed_gates: [stamping::NAMESPACE.to_owned()].into(),
         allowed_targets: [stamping::TARGET.to_owned()].into(),
         ..Settings::default()
     };

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_api::{QuorumCluster, quorum_cluster::Analysis, translate};
+use tokio::time::Instant;
+use windlass_api::{quorum_cluster::Analysis, translate};
 use windlass_plan::{Hold, Reason, outcome::Outcome};
 use windlass_systems::prometheus::{self, Sample};
 
-use super::{analysis_name, service};
+use super::{Asker, service};
 use crate::Context;
 
 /// Prometheus gives up by itself after two minutes; no pass waits that long.
@@ -24,19 +25,24 @@ enum Measured {
 }
 
 /// Measures, if the last measurement is old enough.
-pub async fn ask(context: &Context, resource: &QuorumCluster, analysis: &Analysis) -> Outcome {
-    let name = analysis_name(&analysis.name);
+pub async fn ask(
+    context: &Context,
+    asker: &Asker,
+    name: &str,
+    analysis: &Analysis,
+    not_before: Option<Instant>,
+) -> Outcome {
     let interval = match translate::duration("interval", &analysis.interval) {
         Ok(interval) => interval,
         Err(hold) => return Outcome::Unknown(Hold::new(hold.reason, format!("{name}: {}", hold.message))),
     };
-    if let Some(said) = context.asked.recent(resource, &name, interval) {
+    if let Some(said) = context.asked.recent(asker, name, interval, not_before) {
         return said;
     }
-    let measured = measure(context, resource, analysis).await;
-    let before = context.asked.last(resource, &name).map(|said| said.failures);
-    let (outcome, failures) = judge(&name, measured, before, analysis.consecutive_failures);
-    context.asked.keep(resource, &name, &outcome, failures);
+    let measured = measure(context, asker, analysis).await;
+    let before = context.asked.last(asker, name).map(|said| said.failures);
+    let (outcome, failures) = judge(name, measured, before, analysis.consecutive_failures);
+    context.asked.keep(asker, name, &outcome, failures);
     outcome
 }
 
@@ -55,13 +61,13 @@ fn judge(name: &str, measured: Measured, before: Option<u32>, limit: u32) -> (Ou
     }
 }
 
-async fn measure(context: &Context, resource: &QuorumCluster, analysis: &Analysis) -> Measured {
+async fn measure(context: &Context, asker: &Asker, analysis: &Analysis) -> Measured {
     let Analysis { prometheus, query, cel, .. } = analysis;
     let condition = match context.asked.condition(cel, &["labels", "value"]) {
         Ok(condition) => condition,
         Err(why) => return Measured::Nothing(format!("cel: {why}")),
     };
-    let (peer, transport) = match service::reach(context, resource, prometheus).await {
+    let (peer, transport) = match service::reach(context, asker, prometheus).await {
         Ok(reached) => reached,
         Err(why) => return Measured::Nothing(why),
     };

@@ -4,26 +4,19 @@
 //! one Job, a take-over makes the one that its predecessor may be about to make, and one for what nobody wants any more is believed by nobody. Whether a Job of that name is ours is told by
 //! its owner.
 
-use k8s_openapi::api::{
-    apps::v1::StatefulSet,
-    batch::v1::{CronJob, Job},
-};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
 use kube::{
-    Api, Resource, ResourceExt,
+    Api, ResourceExt,
     api::{ObjectMeta, PostParams},
 };
-use windlass_api::{
-    QuorumCluster,
-    quorum_cluster::{Hook, HookTime, JobHook},
-    status::Starting,
-};
+use windlass_api::status::Starting;
 use windlass_plan::{
     Hold, Reason,
     bug::{self, Bug},
     outcome::Outcome,
 };
 
-use super::{Answer, hook_name, occasion};
+use super::{Answer, Asker, Of, Question};
 use crate::{
     Context,
     digest::digest,
@@ -34,22 +27,16 @@ use crate::{
 };
 
 /// What became of the hook's Job, or what one can be made from.
-pub async fn ask(
-    context: &Context,
-    resource: &QuorumCluster,
-    set: &StatefulSet,
-    hook: &Hook,
-    JobHook { cron_job }: &JobHook,
-) -> Answer {
-    let (name, namespace) = (job_name(resource, set, hook), resource.namespace().unwrap_or_default());
-    let hold = |message: String| Hold::new(Reason::AwaitingHook, format!("{}: {message}", hook_name(&hook.name)));
-    let jobs: Api<Job> = Api::namespaced(context.client.clone(), &namespace);
-    match get(context, &format!("jobs/{namespace}/{name}"), &jobs, &name).await {
-        Ok(Some(job)) => return judge(resource, hook, &job).into(),
+pub async fn ask(context: &Context, asker: &Asker, gate: &str, cron_job: &str, name: &str) -> Answer {
+    let namespace = &asker.namespace;
+    let hold = |message: String| Hold::new(Reason::AwaitingHook, format!("{gate}: {message}"));
+    let jobs: Api<Job> = Api::namespaced(context.client.clone(), namespace);
+    match get(context, &format!("jobs/{namespace}/{name}"), &jobs, name).await {
+        Ok(Some(job)) => return judge(asker, gate, &job).into(),
         Ok(None) => {}
         Err(error) => return Outcome::Unknown(hold(error.story())).into(),
     }
-    match template(context, &namespace, cron_job).await {
+    match template(context, namespace, cron_job).await {
         Ok(Some(_)) => Answer { outcome: Outcome::Hold(hold("its Job has not begun".to_owned())), lacks_job: true },
         Ok(None) => Outcome::Hold(hold(format!("there is no CronJob {cron_job}"))).into(),
         Err(error) => Outcome::Unknown(hold(error.story())).into(),
@@ -62,11 +49,11 @@ async fn template(context: &Context, namespace: &str, name: &str) -> Result<Opti
 }
 
 /// What a Job says. Pure.
-fn judge(resource: &QuorumCluster, hook: &Hook, job: &Job) -> Outcome {
-    let (gate, name) = (hook_name(&hook.name), job.name_any());
+fn judge(asker: &Asker, gate: &str, job: &Job) -> Outcome {
+    let name = job.name_any();
     let hold = |reason, message: String| Outcome::Hold(Hold::new(reason, format!("{gate}: {message}")));
-    if !is_owned(job, resource.uid().as_deref()) && !bug::active(Bug::ForeignJobBelieved) {
-        return hold(Reason::HookFailed, format!("Job {name} does not belong to this QuorumCluster"));
+    if !is_owned(job, Some(&asker.uid)) && !bug::active(Bug::ForeignJobBelieved) {
+        return hold(Reason::HookFailed, format!("Job {name} does not belong to this {}", asker.kind));
     }
     if condition(job, "Complete").is_some() {
         return Outcome::Pass;
@@ -81,33 +68,37 @@ fn judge(resource: &QuorumCluster, hook: &Hook, job: &Job) -> Outcome {
     }
 }
 
-/// The Job that this gate's hook has on this occasion: what is about to be made.
-pub fn starting(resource: &QuorumCluster, set: &StatefulSet, gate: &str) -> Option<Starting> {
-    let hook = resource.spec.gates.hooks.iter().find(|hook| hook_name(&hook.name) == gate)?;
-    Some(Starting { gate: gate.to_owned(), job: job_name(resource, set, hook) })
+/// The Job that this gate has on this occasion: what is about to be made.
+pub fn starting(questions: &[Question], gate: &str) -> Option<Starting> {
+    questions.iter().find(|question| question.gate == gate).and_then(|question| match &question.of {
+        Of::Job { job, .. } => Some(Starting { gate: gate.to_owned(), job: job.clone() }),
+        Of::Objects(_) | Of::Prometheus(_) | Of::Webhook { .. } => None,
+    })
 }
 
 /// Makes a Job. One of that name that is there already is looked at in the next pass, whoever made it.
 pub async fn start(
     actor: Actor<'_>,
-    resource: &QuorumCluster,
+    asker: &Asker,
+    questions: &[Question],
     Starting { gate, job: name }: &Starting,
 ) -> Result<(), Error> {
-    let hook = resource.spec.gates.hooks.iter().find(|hook| hook_name(&hook.name) == *gate);
-    let Some(JobHook { cron_job }) = hook.and_then(|hook| hook.job.as_ref()) else {
-        return Err(Error::Gone(gate.clone()));
-    };
-    let (context, namespace) = (actor.context, resource.namespace().unwrap_or_default());
-    let Some(found) = template(context, &namespace, cron_job).await? else {
+    let from = questions.iter().find(|question| question.gate == *gate).and_then(|question| match &question.of {
+        Of::Job { cron_job, .. } => Some(cron_job),
+        Of::Objects(_) | Of::Prometheus(_) | Of::Webhook { .. } => None,
+    });
+    let Some(cron_job) = from else { return Err(Error::Gone(gate.clone())) };
+    let (context, namespace) = (actor.context, &asker.namespace);
+    let Some(found) = template(context, namespace, cron_job).await? else {
         return Err(Error::Gone(format!("CronJob {cron_job}")));
     };
-    let job = job(resource, name, found);
-    let jobs: Api<Job> = Api::namespaced(context.client.clone(), &namespace);
+    let job = job(asker, name, found);
+    let jobs: Api<Job> = Api::namespaced(context.client.clone(), namespace);
     let what = format!("jobs/{namespace}/{}", job.name_any());
     actor.write("create", &what, jobs.create(&PostParams::default(), &job)).await.map(|_| ())
 }
 
-fn job(resource: &QuorumCluster, name: &str, from: CronJob) -> Job {
+fn job(asker: &Asker, name: &str, from: CronJob) -> Job {
     let template = from.spec.map(|spec| spec.job_template).unwrap_or_default();
     let metadata = template.metadata.unwrap_or_default();
     let mut labels = metadata.labels.unwrap_or_default();
@@ -122,7 +113,7 @@ fn job(resource: &QuorumCluster, name: &str, from: CronJob) -> Job {
             name: Some(name.to_owned()),
             labels: Some(labels),
             annotations: Some(annotations),
-            owner_references: resource.controller_owner_ref(&()).map(|owner| vec![owner]),
+            owner_references: asker.owner.clone().map(|owner| vec![owner]),
             ..ObjectMeta::default()
         },
         spec: Some(spec),
@@ -130,13 +121,8 @@ fn job(resource: &QuorumCluster, name: &str, from: CronJob) -> Job {
     }
 }
 
-/// No two occasions share one, nor do two hooks or two resources.
-fn job_name(resource: &QuorumCluster, set: &StatefulSet, hook: &Hook) -> String {
-    let run = match hook.when {
-        // Another template is another occasion, also where the resource says nothing of it.
-        HookTime::BeforeUpgrade => set.metadata.generation.unwrap_or_default(),
-        HookTime::BeforeEachMember | HookTime::AfterUpgrade => 0,
-    };
-    let what = format!("{} {} {run}", occasion(resource), hook.name);
-    format!("windlass-hook-{}-{:08x}", resource.uid().unwrap_or_default(), digest(&what) >> 32)
+/// No two occasions share one, nor do two hooks or two resources. `run` tells what the occasion does not.
+pub fn name(asker: &Asker, hook: &str, run: i64) -> String {
+    let what = format!("{} {hook} {run}", asker.occasion);
+    format!("windlass-hook-{}-{:08x}", asker.uid, digest(&what) >> 32)
 }

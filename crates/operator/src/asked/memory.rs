@@ -6,13 +6,11 @@ use std::{
     time::Duration,
 };
 
-use kube::ResourceExt;
 use tokio::time::Instant;
-use windlass_api::QuorumCluster;
 use windlass_plan::outcome::Outcome;
 use windlass_systems::condition::Condition;
 
-use super::occasion;
+use super::Asker;
 
 /// So many conditions are kept as they were read; then all are read again.
 const MOST: usize = 512;
@@ -40,26 +38,32 @@ pub(super) struct Said {
 
 impl Memory {
     /// What the gate said on this occasion.
-    pub(super) fn last(&self, resource: &QuorumCluster, gate: &str) -> Option<Said> {
-        let said = self.kept().said.get(&key(resource, gate)).cloned();
-        said.filter(|said| said.occasion == occasion(resource))
+    pub(super) fn last(&self, asker: &Asker, gate: &str) -> Option<Said> {
+        let said = self.kept().said.get(&key(asker, gate)).cloned();
+        said.filter(|said| said.occasion == asker.occasion)
     }
 
-    /// What it said within this time.
-    pub(super) fn recent(&self, resource: &QuorumCluster, gate: &str, within: Duration) -> Option<Outcome> {
-        self.last(resource, gate).filter(|said| said.at.elapsed() < within).map(|said| said.outcome)
+    /// What it said within this time, and not before the other.
+    pub(super) fn recent(
+        &self,
+        asker: &Asker,
+        gate: &str,
+        within: Duration,
+        not_before: Option<Instant>,
+    ) -> Option<Outcome> {
+        let counts = |said: &Said| said.at.elapsed() < within && not_before.is_none_or(|first| first <= said.at);
+        self.last(asker, gate).filter(counts).map(|said| said.outcome)
     }
 
     /// Keeps what it says now.
-    pub(super) fn keep(&self, resource: &QuorumCluster, gate: &str, outcome: &Outcome, failures: u32) {
-        let said = Said { occasion: occasion(resource), at: Instant::now(), outcome: outcome.clone(), failures };
-        self.kept().said.insert(key(resource, gate), said);
+    pub(super) fn keep(&self, asker: &Asker, gate: &str, outcome: &Outcome, failures: u32) {
+        let said = Said { occasion: asker.occasion.clone(), at: Instant::now(), outcome: outcome.clone(), failures };
+        self.kept().said.insert(key(asker, gate), said);
     }
 
     /// Nothing is wanted of this resource.
-    pub(super) fn forget(&self, resource: &QuorumCluster) {
-        let uid = resource.uid().unwrap_or_default();
-        self.kept().said.retain(|(of, _), _| *of != uid);
+    pub fn forget(&self, asker: &Asker) {
+        self.kept().said.retain(|(of, _), _| *of != asker.uid);
     }
 
     /// The condition of this text, read once.
@@ -82,6 +86,6 @@ impl Memory {
     }
 }
 
-fn key(resource: &QuorumCluster, gate: &str) -> (String, String) {
-    (resource.uid().unwrap_or_default(), gate.to_owned())
+fn key(asker: &Asker, gate: &str) -> (String, String) {
+    (asker.uid.clone(), gate.to_owned())
 }

@@ -1,4 +1,4 @@
-//! A condition on objects of the resource's namespace.
+//! A condition on objects of the asker's namespace.
 
 use kube::{
     Api, ResourceExt,
@@ -6,27 +6,23 @@ use kube::{
     discovery::{Scope, pinned_kind},
 };
 use serde_json::Value;
-use windlass_api::{
-    QuorumCluster,
-    quorum_cluster::{ObjectCheck, Objects},
-};
+use windlass_api::quorum_cluster::{ObjectCheck, Objects};
 use windlass_plan::{Hold, Reason, outcome::Outcome};
 
-use super::check_name;
+use super::Asker;
 use crate::{
     Context,
     observe::{get, list},
 };
 
 /// Reads the objects, and says what the condition says of them.
-pub async fn ask(context: &Context, resource: &QuorumCluster, check: &ObjectCheck) -> Outcome {
-    let name = check_name(&check.name);
+pub async fn ask(context: &Context, asker: &Asker, name: &str, check: &ObjectCheck) -> Outcome {
     let hold = |message: String| Hold::new(Reason::CheckFailed, format!("{name}: {message}"));
     let condition = match context.asked.condition(&check.cel, &["objects"]) {
         Ok(condition) => condition,
         Err(why) => return Outcome::Unknown(hold(format!("cel: {why}"))),
     };
-    let found = match read(context, resource, &check.objects).await {
+    let found = match read(context, asker, &check.objects).await {
         Ok(found) => found,
         Err(why) => return Outcome::Unknown(hold(why)),
     };
@@ -38,7 +34,7 @@ pub async fn ask(context: &Context, resource: &QuorumCluster, check: &ObjectChec
     }
 }
 
-async fn read(context: &Context, resource: &QuorumCluster, objects: &Objects) -> Result<Vec<Value>, String> {
+async fn read(context: &Context, asker: &Asker, objects: &Objects) -> Result<Vec<Value>, String> {
     let Objects { api_version, kind, name, label_selector } = objects;
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     if (group, kind.as_str()) == ("", "Secret") {
@@ -46,13 +42,13 @@ async fn read(context: &Context, resource: &QuorumCluster, objects: &Objects) ->
     }
     let what = format!("{kind} of {api_version}");
     let gvk = GroupVersionKind::gvk(group, version, kind);
-    let asked = context.bounded(context.settings.read_deadline, "discover", &what, pinned_kind(&context.client, &gvk));
-    let (kind, capabilities) = asked.await.map_err(|error| error.story())?;
+    let found = context.bounded(context.settings.read_deadline, "discover", &what, pinned_kind(&context.client, &gvk));
+    let (kind, capabilities) = found.await.map_err(|error| error.story())?;
     if capabilities.scope != Scope::Namespaced {
         return Err(format!("{what} is in no namespace"));
     }
-    let namespace = resource.namespace().unwrap_or_default();
-    let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), &namespace, &kind);
+    let namespace = &asker.namespace;
+    let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), namespace, &kind);
     let found = match name {
         Some(name) => get(context, &format!("{what} {namespace}/{name}"), &api, name).await.map(Vec::from_iter),
         None => list(context, &format!("{what} in {namespace}"), &api, label_selector.as_deref().unwrap_or("")).await,

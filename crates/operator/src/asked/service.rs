@@ -3,23 +3,24 @@
 use std::{net::IpAddr, sync::Arc};
 
 use k8s_openapi::api::core::v1::{Secret, Service};
-use kube::{Api, ResourceExt};
-use windlass_api::{QuorumCluster, quorum_cluster::ServiceRef};
+use kube::Api;
+use windlass_api::quorum_cluster::ServiceRef;
 use windlass_systems::transport::{Peer, Transport};
 
+use super::Asker;
 use crate::{Context, dial::TlsMaterial, observe::get};
 
 /// How the Service is reached. The error is for a person.
 pub async fn reach(
     context: &Context,
-    resource: &QuorumCluster,
+    asker: &Asker,
     service: &ServiceRef,
 ) -> Result<(Peer, Arc<dyn Transport>), String> {
     let ServiceRef { name, namespace, port, path: _, ca_secret } = service;
-    let own = resource.namespace().unwrap_or_default();
-    let namespace = namespace.as_ref().unwrap_or(&own);
+    let own = &asker.namespace;
+    let namespace = namespace.as_ref().unwrap_or(own);
     let whole = format!("{namespace}/{name}");
-    if *namespace != own && !context.settings.allowed_services.contains(&whole) {
+    if namespace != own && !context.settings.allowed_services.contains(&whole) {
         return Err(format!(
             "Service {whole} is in another namespace, and the operator was not started with --allow-service {whole}"
         ));
@@ -32,7 +33,7 @@ pub async fn reach(
     let port = u16::try_from(*port).map_err(|_| format!("{port} is no port"))?;
     let tls = match ca_secret {
         None => None,
-        Some(secret) => Some(trusted(context, &own, secret).await?),
+        Some(secret) => Some(trusted(context, own, secret).await?),
     };
     let server_name = format!("{name}.{namespace}.svc");
     let peer = Peer { pod: format!("Service {whole}"), address, port, server_name, tls: tls.is_some() };

@@ -10,6 +10,7 @@
 
 mod author;
 mod contract;
+mod gates;
 mod namespaces;
 mod pace;
 mod stamp;
@@ -37,7 +38,13 @@ use windlass_plan::{
     fleet::{Index, Item, ItemId, Plan, Terms, TierName, Verdict, View, decide},
 };
 
-use self::{contract::Contract, namespaces::Namespaces, pace::Pace, stamp::Sent};
+use self::{
+    contract::Contract,
+    gates::{Asking, Asks},
+    namespaces::Namespaces,
+    pace::Pace,
+    stamp::Sent,
+};
 use crate::{
     claim::{Stand, stand},
     controller::Steady,
@@ -223,15 +230,18 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         // Nothing can be on its way to what does not exist, and nobody may be touched who may not be changed.
         Err(hold) => return hold_back(actor, &resource, &hold, RETRY_KIND).await,
     };
-    if election.is_some() || !status.batch.is_empty() {
+    if election.is_some() || !status.batch.is_empty() || status.starting.is_some() {
         // What the predecessor reserved, or we ourselves before something went wrong: late writes must miss (H1).
+        if let Some(starting) = &status.starting {
+            Asks::of(&resource, &context.settings, &BTreeMap::new()).settle(actor, starting).await?;
+        }
         if !bug::active(Bug::ReservedNotTouched) {
             for (id, uid) in fleet::reserved(&status) {
                 stamp::touch(actor, &target, &id, &uid).await?;
             }
         }
         let election = election.or(status.election.clone());
-        write(actor, &resource, ServiceImageStatus { election, batch: Vec::new(), ..status }).await?;
+        write(actor, &resource, ServiceImageStatus { election, batch: Vec::new(), starting: None, ..status }).await?;
         return Ok(Tended::Again(Duration::ZERO));
     }
     let contract = match Contract::read(&resource.spec) {
@@ -281,7 +291,9 @@ async fn rounds(
     poke: &Notify,
 ) -> Result<Tended, Error> {
     let (name, target) = (resource.name_any(), &resource.spec.target);
+    let mut asking = Asking::default();
     loop {
+        asking.listen();
         while let Some(Some(event)) = events.next().now_or_never() {
             fleet.take(event);
         }
@@ -289,7 +301,7 @@ async fn rounds(
             return hold_back(actor, resource, &Hold::new(Reason::TargetNotAllowed, why), RETRY_KIND).await;
         }
         let pause = if fleet.primed && fleet.arriving.is_none() {
-            match round(actor, &name, target, &mut fleet).await? {
+            match round(actor, &name, target, &mut fleet, &mut asking).await? {
                 Round::Gone => return Ok(Tended::Gone),
                 Round::Anew(pause) => return Ok(Tended::Again(pause)),
                 Round::Wait(pause) => pause,
@@ -300,6 +312,7 @@ async fn rounds(
         if pause.is_zero() {
             continue;
         }
+        let pause = asking.due().map_or(pause, |due| pause.min(due));
         tokio::select! {
             biased;
             Some(event) = events.next() => {
@@ -307,6 +320,7 @@ async fn rounds(
                 // More comes with it: one look for all of it.
                 tokio::time::sleep(GATHER.min(pause)).await;
             }
+            () = asking.heard() => {}
             () = poke.notified() => {}
             () = tokio::time::sleep(pause) => {}
         }
@@ -361,7 +375,13 @@ enum Round {
 }
 
 /// One look: decide, reserve, write, report.
-async fn round(actor: Actor<'_>, name: &str, target: &TargetKind, fleet: &mut Fleet) -> Result<Round, Error> {
+async fn round<'a>(
+    actor: Actor<'a>,
+    name: &str,
+    target: &TargetKind,
+    fleet: &mut Fleet,
+    asking: &mut Asking<'a>,
+) -> Result<Round, Error> {
     let (context, now) = (actor.context, actor.context.clock.now());
     let Some(resource) = read(actor, name).await? else { return Ok(Round::Gone) };
     let before = resource.status.clone().unwrap_or_default();
@@ -387,11 +407,13 @@ async fn round(actor: Actor<'_>, name: &str, target: &TargetKind, fleet: &mut Fl
         fleet.index.rebuild(terms, now);
     }
     let (asked, handled) = (&resource.spec.requests, &before.requests);
+    let asks = Asks::of(&resource, &context.settings, asking.see(&fleet.index));
+    let (gates, tier_gates) = asks.gates(asking);
     let view = View {
         index: &fleet.index,
         record: &record,
-        gates: &[],
-        tier_gates: &BTreeMap::new(),
+        gates: &gates,
+        tier_gates: &tier_gates,
         diagnoses: &BTreeMap::new(),
         approve: fleet::is_fresh(asked.approve.as_ref(), handled.approve.as_ref()),
         retry: fleet::is_fresh(asked.retry.as_ref(), handled.retry.as_ref()),
@@ -400,9 +422,14 @@ async fn round(actor: Actor<'_>, name: &str, target: &TargetKind, fleet: &mut Fl
     context.metrics.fleet(name, &plan, fleet.index.untaken());
     let mut status = fleet::planned(&before, &resource, &plan, now);
     status.batch = fleet::batch(&plan.stamps);
-    if plan.stamps.is_empty() {
-        return rest(actor, &resource, fleet, &plan, status).await;
+    status.starting = plan.start.as_ref().and_then(|gate| asks.starting(gate));
+    let told = asking.ask(context, &asks, &plan.gates);
+    if plan.stamps.is_empty() && status.starting.is_none() {
+        // Nothing is said before those were heard who are asked: that they were not would be news to nobody.
+        let heard = Ok(Round::Wait(context.settings.idle_recheck));
+        return if told { rest(actor, &resource, fleet, &plan, status).await } else { heard };
     }
+    let starting = status.starting.clone();
     if bug::active(Bug::BatchNotReserved) {
         status.batch = Vec::new();
     }
@@ -410,18 +437,28 @@ async fn round(actor: Actor<'_>, name: &str, target: &TargetKind, fleet: &mut Fl
     write(actor, &resource, status).await?;
     fleet.wrote = Some(Instant::now());
     tell_plan(actor, &resource, &plan).await;
-    let stamped = stamp::all(actor, fleet, &plan.stamps).await;
-    if let Err(error) = &stamped
-        && error.class() == Class::Refused
-        && let Some(resource) = read(actor, name).await?
-    {
-        // It is tried again: a person sees why nothing moves.
-        hold_back(actor, &resource, &Hold::new(Reason::StampRefused, error.story()), Duration::ZERO).await?;
+    if let Some(starting) = &starting {
+        let started = asks.start(actor, starting).await;
+        told_if_refused(actor, name, Reason::AwaitingHook, started).await?;
+        asking.forget();
     }
+    let stamped = stamp::all(actor, fleet, &plan.stamps).await;
+    let stamped = told_if_refused(actor, name, Reason::StampRefused, stamped).await;
     Ok(match stamped? {
         Sent::All => Round::Wait(Duration::ZERO),
         Sent::Throttled => Round::Wait(THROTTLED),
     })
+}
+
+/// What was refused is tried again: a person sees why nothing moves.
+async fn told_if_refused<T>(actor: Actor<'_>, name: &str, reason: Reason, done: Result<T, Error>) -> Result<T, Error> {
+    if let Err(error) = &done
+        && error.class() == Class::Refused
+        && let Some(resource) = read(actor, name).await?
+    {
+        hold_back(actor, &resource, &Hold::new(reason, error.story()), Duration::ZERO).await?;
+    }
+    done
 }
 
 /// Nothing to write to resources: say how it stands, if that is news.

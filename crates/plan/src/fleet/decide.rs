@@ -9,11 +9,12 @@
 //!   beside all that: what has no image yet gets one (E5)
 //! ```
 
-use std::{borrow::Cow, collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 
 use super::{
+    gates::{self, are_content, before_done, before_next},
     index::{Index, Standing, TierIndex},
     item::{Fence, ItemId, Progress},
     record::{Record, TierRecord},
@@ -23,9 +24,8 @@ use crate::{
     bug::{self, Bug},
     decision::Hold,
     fact::Fact,
-    outcome::{self, ExternalGate, GateState, Outcome},
+    outcome::{ExternalGate, GateState},
     reason::Reason,
-    window,
 };
 
 /// A stamp that was changed back within this time is one more round of the same fight; later, it is another one.
@@ -127,8 +127,10 @@ pub struct Plan {
     pub record: Record,
     /// Highest priority first.
     pub tiers: Vec<TierReport>,
-    /// Where the gates of the tiers stand whose turn it is.
+    /// Where the gates of the tiers stand whose turn it is: these are the ones whose word counts now.
     pub gates: Vec<GateState>,
+    /// The gate whose Job is all that is lacking: to be made now.
+    pub start: Option<String>,
 }
 
 /// What to do now.
@@ -143,8 +145,8 @@ pub fn decide(want: &Want, view: &View<'_>, now: Timestamp) -> Plan {
     note_priority(&mut record, view.record, priority, now);
 
     let mut stamps = new_ones(&tiers, view, &record, want.batch, now);
-    let (mut gates, mut holds) = (Vec::new(), BTreeMap::new());
-    let mut verdict = Verdict::Done;
+    let (mut listed, mut holds, mut start) = (Vec::new(), BTreeMap::new(), None);
+    let (mut verdict, mut begins) = (Verdict::Done, false);
     if let Some(priority) = priority {
         let above = tiers.iter().filter(|tier| tier.priority >= priority);
         let trouble = above.clone().find_map(|tier| trouble(tier, view, &record).map(|hold| (tier, hold)));
@@ -156,12 +158,22 @@ pub fn decide(want: &Want, view: &View<'_>, now: Timestamp) -> Plan {
                 continue;
             }
             let left = want.batch.saturating_sub(stamps.len());
-            match next(tier, want, view, kept, left, &mut gates, now) {
-                Ok(more) => stamps.extend(more),
+            let asked = before_next(tier, want, view, kept, record.admitted, now);
+            match next(tier, view, kept, left, &asked, now) {
+                Ok(more) => {
+                    begins |= !more.is_empty();
+                    stamps.extend(more);
+                }
                 Err(hold) => {
                     holds.insert(tier.name.clone(), hold);
                 }
             }
+            start = start.or_else(|| gates::lacking(&asked, view));
+            gates::list(&mut listed, asked);
+        }
+        if begins {
+            record.admitted = true;
+            record.under_way.get_or_insert(now);
         }
         verdict = match trouble {
             Some((tier, hold)) => {
@@ -170,15 +182,27 @@ pub fn decide(want: &Want, view: &View<'_>, now: Timestamp) -> Plan {
             }
             None => {
                 match tiers.iter().filter(|tier| tier.priority == priority).find_map(|tier| holds.get(&tier.name)) {
-                    Some(hold) if stamps.is_empty() => Verdict::Wait(hold.clone()),
+                    Some(hold) if stamps.is_empty() => waits(hold.clone()),
                     Some(_) | None => Verdict::Going,
                 }
             }
         };
+    } else if record.under_way.is_some() {
+        let asked = before_done(view, want, now);
+        match gates::objection(&asked).and_then(|gate| gate.hold.clone()) {
+            Some(hold) => verdict = waits(hold),
+            None => record.under_way = None,
+        }
+        start = gates::lacking(&asked, view);
+        gates::list(&mut listed, asked);
     }
     let tiers =
         tiers.iter().map(|tier| report(tier, view.index, &record, priority, holds.remove(&tier.name))).collect();
-    Plan { stamps, verdict, record, tiers, gates }
+    Plan { stamps, verdict, record, tiers, gates: listed, start }
+}
+
+fn waits(hold: Hold) -> Verdict {
+    if hold.reason.needs_a_person() { Verdict::Halt(hold) } else { Verdict::Wait(hold) }
 }
 
 /// What was recorded, for what is wanted now: another image begins anew, and a new tier takes the image that most have.
@@ -200,7 +224,9 @@ fn carry_on(tiers: &[&Tier], view: &View<'_>, now: Timestamp) -> Record {
         (tier.name.clone(), kept)
     };
     let retried_at = if view.retry { Some(now) } else { view.record.retried_at };
-    Record { tiers: tiers.iter().map(carry).collect(), retried_at, ..view.record.clone() }
+    let known = |tier: &&Tier| view.record.tiers.get(&tier.name).is_some_and(|before| before.image == tier.image);
+    let admitted = view.record.admitted && tiers.iter().all(known);
+    Record { tiers: tiers.iter().map(carry).collect(), retried_at, admitted, ..view.record.clone() }
 }
 
 /// Whether a tier is done, or not any more (E7).
@@ -215,7 +241,7 @@ fn conclude(tier: &Tier, view: &View<'_>, record: &mut Record, want: &Want, now:
     }
     let begun = kept.begun_at.is_some();
     let allowed = tier.failures_allowed(index.total(), kept.shares_done < tier.canary.len());
-    let content = || judged(view.tier_gates.get(&tier.name), want, now).all(|gate| !gate.state.blocks());
+    let content = || are_content(tier, view, want, now);
     let soaked = kept.shares_done >= tier.canary.len();
     if index.remaining() == 0 && index.count(Standing::Ignored) <= allowed && (!begun || (soaked && content())) {
         kept.complete = true;
@@ -311,37 +337,19 @@ fn others(count: usize) -> String {
     }
 }
 
-/// Where gates stand that were evaluated elsewhere.
-fn judged<'a>(
-    gates: Option<&'a Vec<ExternalGate>>,
-    want: &'a Want,
-    now: Timestamp,
-) -> impl Iterator<Item = GateState> + 'a {
-    gates.into_iter().flatten().map(move |gate| judge(Cow::Owned(gate.name.clone()), gate.outcome.clone(), want, now))
-}
-
-fn judge(name: Cow<'static, str>, outcome: Outcome, want: &Want, now: Timestamp) -> GateState {
-    let set_aside = want.overrides.get(name.as_ref()).copied().filter(|_| outcome::overridable(&name));
-    outcome::judge(name, outcome, set_aside, now)
-}
-
 /// The next ones of a tier whose turn it is, or why there are none.
 fn next(
     tier: &Tier,
-    want: &Want,
     view: &View<'_>,
     kept: &mut TierRecord,
     batch: usize,
-    gates: &mut Vec<GateState>,
+    asked: &[GateState],
     now: Timestamp,
 ) -> Result<Vec<Stamping>, Hold> {
     let Some(index) = view.index.tier(&tier.name) else { return Ok(Vec::new()) };
     // A share that is well soaks on, whatever else is waited for.
     let share = share(tier, index, kept, now);
-    let asked = gates_of(tier, want, view, kept, now);
-    let objection = asked.iter().find(|gate| gate.state.blocks()).and_then(|gate| gate.hold.clone());
-    gates.extend(asked);
-    if let Some(hold) = objection {
+    if let Some(hold) = gates::objection(asked).and_then(|gate| gate.hold.clone()) {
         return Err(hold);
     }
     let room = share?.min(batch);
@@ -379,26 +387,6 @@ fn waits_for(tier: &Tier, view: &View<'_>, index: &TierIndex) -> Hold {
     let message =
         format!("{}: {} of {} are not up to date yet{example}{cause}", tier.name, index.remaining(), index.total());
     Hold::new(Reason::AwaitingResources, message).until(index.next_due())
-}
-
-/// Everything that a person may have put before the next resource of this tier.
-fn gates_of(tier: &Tier, want: &Want, view: &View<'_>, kept: &mut TierRecord, now: Timestamp) -> Vec<GateState> {
-    let paused = if want.paused { Outcome::Hold(Hold::new(Reason::Paused, "paused")) } else { Outcome::Pass };
-    let approval = if !tier.approval || kept.approved {
-        Outcome::Pass
-    } else {
-        kept.asked = true;
-        let message = format!("{}: image {} is wanted and not approved yet", tier.name, tier.image);
-        Outcome::Hold(Hold::new(Reason::AwaitingApproval, message))
-    };
-    let own = [
-        ("NotPaused", paused),
-        (crate::approval::NAME, approval),
-        ("MaintenanceWindow", window::open_for(&want.windows, None, now)),
-    ];
-    let own = own.into_iter().map(|(name, outcome)| judge(Cow::Borrowed(name), outcome, want, now));
-    let said = view.gates.iter().map(|gate| judge(Cow::Owned(gate.name.clone()), gate.outcome.clone(), want, now));
-    own.chain(said).chain(judged(view.tier_gates.get(&tier.name), want, now)).collect()
 }
 
 /// How many more the share that goes first has room for; or that it has to be well for a while (E12).

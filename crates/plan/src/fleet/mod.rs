@@ -8,12 +8,14 @@
 //! one when everything above is up to date (E3). What nobody has served from yet holds nobody up (H38).
 
 mod decide;
+mod gates;
 mod index;
 mod item;
 mod record;
 mod want;
 
 pub use decide::{Diagnosis, Plan, Stamping, TierReport, Verdict, View, decide};
+pub use gates::{of_tier, split};
 pub use index::{Index, Key, Lanes, Standing, TierIndex};
 pub use item::{Fence, Item, ItemId, Lane, Progress, Rank, Stamp};
 pub use record::{Record, TierRecord};

@@ -17,6 +17,10 @@ pub struct Record {
     pub retried_at: Option<Timestamp>,
     /// Since when it has been under way, or done.
     pub changed_at: Option<Timestamp>,
+    /// Whoever is asked before these images has let them begin.
+    pub admitted: bool,
+    /// Since when resources that serve have been changed; none once everybody is up to date and whoever is asked then is content.
+    pub under_way: Option<Timestamp>,
 }
 
 /// How far a tier is.

@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use rstest::rstest;
 use windlass_plan::bug::{Bug, plant};
 
-use super::{limits, walks::walk};
+use super::{gates, limits, shares, walks::walk};
 
 /// More walks than any of them needs.
 const WALKS: u64 = 3_000;
@@ -32,10 +32,15 @@ fn a_bug_in_the_fleet_is_caught(#[case] bug: Bug, #[case] words: &str) {
     println!("{bug:?} was caught by walk {seed}: {said}");
 }
 
-#[test]
-fn not_counting_what_is_reserved_is_caught() {
-    plant(Some(Bug::ReservedNotCounted));
-    let result = catch_unwind(limits::h2_what_is_reserved_counts_as_if_it_were_on_its_way);
+#[rstest]
+#[case::reserved(Bug::ReservedNotCounted, limits::h2_what_is_reserved_counts_as_if_it_were_on_its_way)]
+#[case::analysis(Bug::TierAnalysisIgnored, shares::an_analysis_is_asked_before_more_go_and_before_the_tier_is_done)]
+#[case::hooks_before(Bug::HooksNotAwaited, gates::hooks_before_are_asked_once_for_a_set_of_images)]
+#[case::hooks_after(Bug::HooksNotAwaited, gates::hooks_after_have_the_last_word)]
+fn a_bug_that_walks_do_not_show_is_caught(#[case] bug: Bug, #[case] test: fn()) {
+    test();
+    plant(Some(bug));
+    let result = catch_unwind(test);
     plant(None);
-    assert!(result.is_err());
+    assert!(result.is_err(), "{bug:?}");
 }

@@ -3,6 +3,7 @@
 #[cfg(feature = "seeded-bugs")]
 mod bugs;
 mod contests;
+mod gates;
 mod index;
 mod limits;
 mod shares;

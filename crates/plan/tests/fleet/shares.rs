@@ -72,7 +72,7 @@ fn a_first_one_that_fails_is_what_it_was_for() {
 }
 
 #[test]
-fn an_analysis_is_asked_before_more_go_and_before_the_tier_is_done() {
+pub fn an_analysis_is_asked_before_more_go_and_before_the_tier_is_done() {
     let mut world = World::new(want(vec![tier("", V2, 0)]), [("a", serving("a", "", V1))]);
     let bad = Outcome::Hold(Hold::new(Reason::AnalysisFailed, "errors: 7, and at most 1 may be"));
     let said = |outcome| vec![ExternalGate::new("Analysis/errors", outcome)];

@@ -1,0 +1,137 @@
+//! What a QuorumCluster asks, and when.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use kube::{Resource, ResourceExt};
+use serde_json::{Map, Value, json};
+use windlass_api::{
+    QuorumCluster,
+    quorum_cluster::{Hook, HookTime},
+};
+use windlass_plan::outcome::When;
+
+use super::{Answers, Asker, Of, Question, analysis, check, hook_name, job};
+use crate::Context;
+
+/// A QuorumCluster asks in its own namespace.
+pub fn asker(resource: &QuorumCluster) -> Asker {
+    let uid = resource.uid().unwrap_or_default();
+    let begun = resource.status.as_ref().and_then(|status| status.upgrade.as_ref()).map(|upgrade| upgrade.started_at.0);
+    let begun = begun.map(|begun| begun.to_string()).unwrap_or_default();
+    Asker {
+        kind: "QuorumCluster",
+        namespace: resource.namespace().unwrap_or_default(),
+        occasion: format!("{uid} {} {begun}", resource.meta().generation.unwrap_or_default()),
+        uid,
+        owner: resource.controller_owner_ref(&()),
+        about: about(resource),
+    }
+}
+
+/// What webhooks are told.
+fn about(resource: &QuorumCluster) -> Map<String, Value> {
+    let status = resource.status.clone().unwrap_or_default();
+    let target = status.upgrade.as_ref().map(|upgrade| upgrade.target_version.clone());
+    let completed = status.upgrade.map(|upgrade| upgrade.completed_pods).unwrap_or_default();
+    let own = json!({"namespace": resource.namespace(), "name": resource.name_any(), "uid": resource.uid()});
+    Map::from_iter([
+        ("quorumCluster".to_owned(), own),
+        ("currentVersion".to_owned(), json!(status.current_version)),
+        ("targetVersion".to_owned(), json!(target.or_else(|| resource.spec.version.clone()))),
+        ("completedPods".to_owned(), json!(completed)),
+    ])
+}
+
+/// All gates that it describes. Pure.
+pub fn questions(resource: &QuorumCluster, set: &StatefulSet) -> Vec<Question> {
+    let (gates, asker) = (&resource.spec.gates, asker(resource));
+    let hooks = gates.hooks.iter().filter_map(|hook| {
+        let Hook { name, when, webhook, job } = hook;
+        let of = match (webhook, job) {
+            (Some(service), _) => Of::Webhook { hook: name.clone(), time: time(*when), service: service.clone() },
+            (None, Some(from)) => {
+                let job = job::name(&asker, name, run(*when, set));
+                Of::Job { cron_job: from.cron_job.clone(), job }
+            }
+            // The schema takes one of the two.
+            (None, None) => return None,
+        };
+        Some(Question { gate: hook_name(name), when: (*when).into(), of, not_before: None })
+    });
+    gates.checks.iter().map(check).chain(gates.analysis.iter().map(analysis)).chain(hooks).collect()
+}
+
+/// Another template is another occasion, also where the resource says nothing of it.
+fn run(when: HookTime, set: &StatefulSet) -> i64 {
+    match when {
+        HookTime::BeforeUpgrade => set.metadata.generation.unwrap_or_default(),
+        HookTime::BeforeEachMember | HookTime::AfterUpgrade => 0,
+    }
+}
+
+/// What is told of it in words that a machine reads, too.
+fn time(when: HookTime) -> &'static str {
+    match when {
+        HookTime::BeforeUpgrade => "BeforeUpgrade",
+        HookTime::BeforeEachMember => "BeforeEachMember",
+        HookTime::AfterUpgrade => "AfterUpgrade",
+    }
+}
+
+/// Where the resource stands, which decides who is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing is wanted.
+    Idle,
+    /// An upgrade may begin.
+    Before,
+    /// One is under way.
+    Within,
+    /// All members are replaced and well.
+    After,
+}
+
+impl Phase {
+    /// Told from what was written. Should it be wrong, the gates are not asked and hold, what holds is written, and the next pass knows.
+    fn of(resource: &QuorumCluster, set: &StatefulSet) -> Self {
+        let status = resource.status.clone().unwrap_or_default();
+        let members = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+        let members = usize::try_from(members).unwrap_or(usize::MAX);
+        let ready = |condition: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
+            condition.type_ == "Ready"
+                && condition.status == "True"
+                && condition.observed_generation == resource.meta().generation
+        };
+        match &status.upgrade {
+            None if status.conditions.iter().any(ready) => Self::Idle,
+            None => Self::Before,
+            Some(upgrade) if upgrade.completed_pods.len() >= members => Self::After,
+            Some(_) => Self::Within,
+        }
+    }
+
+    fn asks(self, when: When) -> bool {
+        match (self, when) {
+            (Self::Idle, _) => false,
+            (Self::Before | Self::Within | Self::After, When::BeforeMember) => true,
+            (phase, When::BeforeUpgrade) => phase == Self::Before,
+            (phase, When::AfterUpgrade) => phase == Self::After,
+        }
+    }
+}
+
+/// Asks those whose word counts now. With `ahead`, for a plan, those that can be asked without telling anybody that it begins.
+pub async fn ask(context: &Context, resource: &QuorumCluster, set: &StatefulSet, ahead: bool) -> Answers {
+    let phase = if ahead && resource.status.as_ref().is_none_or(|status| status.upgrade.is_none()) {
+        Phase::Before
+    } else {
+        Phase::of(resource, set)
+    };
+    let (asker, mut answers) = (asker(resource), Answers::new());
+    if phase == Phase::Idle {
+        context.asked.forget(&asker);
+    }
+    for question in questions(resource, set).iter().filter(|question| phase.asks(question.when)) {
+        answers.insert(question.gate.clone(), super::ask(context, &asker, question, ahead).await);
+    }
+    answers
+}
