@@ -243,12 +243,16 @@ fn without_sim() -> Result<Outcome> {
         "none",
     ])?;
     ensure!(!tree.contains("windlass-sim"), "the operator's build depends on the embedded cluster");
+    ensure!(!tree.contains("dicom"), "the operator's build depends on the example");
     Ok(Outcome::Passed(1, "build of the operator alone".into()))
 }
 
 fn demo() -> Result<Outcome> {
     let shown = run_program("windlass", &["demo", "--speed", "1000", "--no-tty"])?;
-    for words in ["It can begin", "Leadership moves", "let Kubernetes replace pd-2", "delete pod openbao-2"] {
+    let quorums = ["It can begin", "Leadership moves", "let Kubernetes replace pd-2", "delete pod openbao-2"];
+    let fleet =
+        ["tier earlyAccess soaks: 2 of 20 go first", "no more may be", "▒ 12 on the way", "██ 80/80", "m 3 manual"];
+    for words in quorums.iter().chain(&fleet) {
         ensure!(shown.contains(words), "the demo does not say {words:?}");
     }
     let output = run_program("windlass", &["demo", "--speed", "1000", "-o", "json"])?;
@@ -271,11 +275,20 @@ fn demo() -> Result<Outcome> {
             "too few members were healthy: {upgrade}"
         );
     }
+    let fleets = summary["fleets"].as_array().map(Vec::as_slice).unwrap_or_default();
+    ensure!(fleets.len() == 1, "not the fleet that should be shown: {summary}");
+    for fleet in fleets {
+        ensure!(fleet["result"] == "Done" && fleet["updated"] == 200, "the fleet did not end: {fleet}");
+        ensure!(fleet["stamped"] == 200 && fleet["writesPerResource"] == 1, "one write for each is enough: {fleet}");
+        ensure!(fleet["manual"] == 3, "those whose image a person chose are not left alone: {fleet}");
+        ensure!(fleet["violations"] == 0, "it was out of order: {fleet}");
+        ensure!(fleet["minServing"] == 203, "somebody did not serve for a while: {fleet}");
+    }
     ensure!(
         summary["violations"] == 0 && summary["checked"].as_u64().is_some_and(|checked| checked > 0),
         "violations: {summary}"
     );
-    Ok(Outcome::Passed(upgrades.len(), "upgrades planned and shown".into()))
+    Ok(Outcome::Passed(upgrades.len() + fleets.len(), "upgrades shown and judged".into()))
 }
 
 /// A command on a real cluster. Where the machine lacks what it needs, it says so on its last line.

@@ -45,11 +45,13 @@ enum Command {
     Plan(plan::Arguments),
     /// Print the CustomResourceDefinitions, ready for kubectl apply
     Crds(crds::Arguments),
-    /// Watch an upgrade on a cluster inside this process: needs no Kubernetes, changes nothing
+    /// Watch upgrades on a cluster inside this process: needs no Kubernetes, changes nothing
     ///
     /// Starts an embedded Kubernetes with three nodes, runs the operator on it, and upgrades a TiKV PD cluster and then an OpenBao
-    /// cluster of three members each: first the plan, then what happens. Everything is judged by a checker that knows the true state
-    /// of the members. Exits with 0 when the upgrades ended well and nothing was violated.
+    /// cluster of three members each: first the plan, then what happens. Then a ServiceImage gives 200 custom resources a new image, tier
+    /// by tier: a line of cells for each tier shows who is old, on the way, up to date or failed, and whose image a person chose; beside
+    /// it is what the tier waits for. Everything is judged by checkers that know the true state of the members, and the history of the
+    /// API. Exits with 0 when the upgrades ended well and nothing was violated.
     #[cfg(feature = "sim")]
     Demo(demo::Arguments),
 }

@@ -2,21 +2,21 @@
 
 #![allow(clippy::expect_used, reason = "a test that lacks something has failed")]
 
-use std::{collections::BTreeMap, future::Future, pin::Pin, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
-use jiff::SignedDuration;
 use serde_json::{Value, json};
 use windlass_rehearsal::{
     operator,
-    stamping::{self, dicom, image, judge, objects, reference, service, service_image, subject, tier},
+    stamping::{
+        self, PATIENCE, dicom, image, judge, objects, reference, reference_service, service, service_image, subject,
+        tier,
+    },
 };
 use windlass_sim::{
-    harness::{self, Outcome, Program, Seat},
+    harness::{self, Outcome, Program},
     journal::{Event, Verb},
     scenario::{Action, Ending, Moment, Scenario, When},
 };
-
-const PATIENCE: SignedDuration = SignedDuration::from_secs(3);
 
 fn after(seconds: u64, action: Action) -> Moment {
     Moment { when: When::After(Duration::from_secs(seconds)), action }
@@ -237,11 +237,6 @@ fn e8_a_wait_right_after_an_edit_does_not_see_the_old_answer() {
             assert!(one["observedGeneration"].is_i64() || one["reason"] == "NotSeen", "{one}");
         }
     }
-}
-
-/// The reference service itself, with Deployments.
-fn reference_service(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>> {
-    Box::pin(async move { dicom::controller::run(&seat.client, None, || seat.clock.now()).await })
 }
 
 #[test]

@@ -10,17 +10,19 @@ use tokio::{
 };
 use windlass_sim::{clock::EPOCH, harness::Cluster};
 
+use crate::demo::System;
+
 /// How fast a cluster that is behind catches up with the person's clock.
 const HURRY: f64 = 100_000.0;
 
 /// When a cluster that is kept begins: kubectl compares its times with the person's clock. A few minutes ago, so that a cluster
 /// that runs faster for the length of the demo is not in the future afterwards.
 pub fn epoch() -> Timestamp {
-    Timestamp::now().saturating_sub(Duration::from_mins(5)).unwrap_or(EPOCH)
+    Timestamp::now().saturating_sub(Duration::from_mins(15)).unwrap_or(EPOCH)
 }
 
 /// Serves the API on loopback until somebody presses Ctrl-C, with a clock that shows what the person's does.
-pub async fn keep(cluster: &Cluster, pace: &RefCell<f64>) -> Result<()> {
+pub async fn keep(cluster: &Cluster, pace: &RefCell<f64>, shown: &[System]) -> Result<()> {
     pace.replace(HURRY);
     while cluster.clock.now() < Timestamp::now() {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -28,7 +30,8 @@ pub async fn keep(cluster: &Cluster, pace: &RefCell<f64>) -> Result<()> {
     pace.replace(1.0);
     let listener = TcpListener::bind("127.0.0.1:0").await.context("can't listen on loopback")?;
     let address = listener.local_addr()?;
-    let kubeconfig = kubeconfig(&address.to_string());
+    let namespace = shown.first().map_or("default", |system| system.namespace());
+    let kubeconfig = kubeconfig(&address.to_string(), namespace);
     let path = std::env::temp_dir().join(format!("windlass-demo-{}.kubeconfig", std::process::id()));
     std::fs::write(&path, &kubeconfig).with_context(|| format!("can't write {}", path.display()))?;
     {
@@ -36,8 +39,12 @@ pub async fn keep(cluster: &Cluster, pace: &RefCell<f64>) -> Result<()> {
         write!(out, "\n{kubeconfig}\n")?;
         writeln!(out, "The cluster keeps running. In another terminal:\n")?;
         writeln!(out, "  export KUBECONFIG={}", path.display())?;
-        writeln!(out, "  kubectl get quorumclusters -A\n")?;
-        writeln!(out, "Press Ctrl-C to end it.")?;
+        let mut commands: Vec<&str> = shown.iter().map(|system| system.command()).collect();
+        commands.dedup();
+        for command in commands {
+            writeln!(out, "  {command}")?;
+        }
+        writeln!(out, "\nPress Ctrl-C to end it.")?;
     }
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::select! {
@@ -49,9 +56,9 @@ pub async fn keep(cluster: &Cluster, pace: &RefCell<f64>) -> Result<()> {
     Ok(())
 }
 
-fn kubeconfig(address: &str) -> String {
+fn kubeconfig(address: &str, namespace: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: windlass-demo\nclusters:\n- name: windlass-demo\n  cluster:\n    server: http://{address}\n\
-         contexts:\n- name: windlass-demo\n  context:\n    cluster: windlass-demo\n    user: windlass-demo\n    namespace: tikv\nusers:\n- name: windlass-demo\n  user: {{}}\n"
+         contexts:\n- name: windlass-demo\n  context:\n    cluster: windlass-demo\n    user: windlass-demo\n    namespace: {namespace}\nusers:\n- name: windlass-demo\n  user: {{}}\n"
     )
 }

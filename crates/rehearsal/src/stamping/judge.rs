@@ -9,13 +9,18 @@ use windlass_sim::{
     journal::{Change, Entry, Event, Verb},
 };
 
-use super::{DICOMS, FLEETS};
+use super::{
+    DICOMS, FLEETS,
+    reading::{has_failed, has_served, image_for, image_of, is_manual, is_ready, tier_of},
+};
 
 /// What was written to a fleet, and what of it must not have been.
 #[derive(Debug, Default)]
 pub struct Judgement {
     /// Images written by us.
     pub stamps: usize,
+    /// All writes of ours to a Dicom, by its name.
+    pub writes: BTreeMap<String, usize>,
     /// Touches at a take-over.
     pub touches: usize,
     /// Times that an operator took over.
@@ -68,6 +73,7 @@ impl Court {
         };
         let ours = is_ours(&change.user);
         if ours {
+            *self.judgement.writes.entry(change.name.clone()).or_default() += 1;
             self.ours(change, after, at);
         }
         let essence = |object: &Value| (object["spec"].clone(), object["metadata"]["labels"].clone());
@@ -104,7 +110,7 @@ impl Court {
         if !batch.iter().any(|one| one["name"] == name.as_str() && one["uid"] == after["metadata"]["uid"]) {
             self.object(at, &format!("{} stamped {name}, which is not reserved", change.user));
         }
-        if before.pointer("/spec/manuallySpecifiedImage") == Some(&json!(true)) {
+        if is_manual(before) {
             self.object(at, &format!("{} stamped {name}, whose image a person chose", change.user));
         }
     }
@@ -139,12 +145,12 @@ impl Court {
         let (priority, mut found) = (mine["priority"].as_i64().unwrap_or(0), Vec::new());
         for (other, theirs) in &self.dicoms {
             let Some(tier) = tier_of(fleet, &theirs.object) else { continue };
-            let manual = theirs.object.pointer("/spec/manuallySpecifiedImage") == Some(&json!(true));
+            let manual = is_manual(&theirs.object);
             let recent = at.duration_since(theirs.changed) < self.patience;
             if tier["priority"].as_i64().unwrap_or(0) <= priority || manual || recent || !has_served(&theirs.object) {
                 continue;
             }
-            let wanted = tier["image"].as_str().or(fleet["spec"]["defaultImage"].as_str()).unwrap_or_default();
+            let wanted = image_for(fleet, tier);
             let failed = theirs.object.pointer("/spec/failureHaltsUpdate") != Some(&json!(true));
             if image_of(&theirs.object) != Some(wanted) {
                 found.push(format!("{name} is reserved before {other} has {wanted}"));
@@ -184,32 +190,4 @@ impl Court {
             self.object(at, &violation);
         }
     }
-}
-
-fn image_of(object: &Value) -> Option<&str> {
-    object.pointer("/spec/image").and_then(Value::as_str)
-}
-
-fn holds(object: &Value, type_: &str) -> bool {
-    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
-    conditions.into_iter().flatten().any(|one| one["type"] == type_ && one["status"] == "True")
-}
-
-fn is_ready(object: &Value) -> bool {
-    holds(object, "UpToDate") && object.pointer("/status/observedGeneration") == object.pointer("/metadata/generation")
-}
-
-fn has_failed(object: &Value) -> bool {
-    holds(object, "Failed")
-}
-
-fn has_served(object: &Value) -> bool {
-    holds(object, "Deployed")
-}
-
-fn tier_of<'a>(fleet: &'a Value, object: &Value) -> Option<&'a Value> {
-    let label = object.pointer("/metadata/labels/upgrade-tier").and_then(Value::as_str).unwrap_or_default();
-    let tiers = fleet["spec"]["tiers"].as_array()?;
-    let of = |name: &str| tiers.iter().find(|tier| tier["upgradeTier"].as_str().unwrap_or_default() == name);
-    of(label).or_else(|| of(""))
 }

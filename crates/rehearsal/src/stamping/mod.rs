@@ -1,6 +1,7 @@
 //! Fleets as scenarios: Dicoms in tiers, a ServiceImage, somebody who plays the service behind them, and a judge of what was written.
 
 mod judge;
+pub mod reading;
 mod suites;
 
 use std::{collections::BTreeMap, future::Future, pin::Pin, time::Duration};
@@ -32,6 +33,8 @@ pub const TARGET: &str = "examples.windlass.dev/Dicom";
 pub const NAMESPACE: &str = "clinic";
 /// The ServiceImage's name.
 pub const NAME: &str = "dicom";
+/// How long an operator may not have seen what somebody else did, where nothing holds it up.
+pub const PATIENCE: SignedDuration = SignedDuration::from_secs(3);
 const DICOMS: &str = "dicoms.examples.windlass.dev";
 const FLEETS: &str = "serviceimages.windlass.dev";
 
@@ -154,6 +157,11 @@ pub fn service(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>> {
             }
         }
     })
+}
+
+/// The reference service itself, with Deployments.
+pub fn reference_service(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>> {
+    Box::pin(async move { dicom::controller::run(&seat.client, None, || seat.clock.now()).await })
 }
 
 fn said(dicom: &Dicom, over: bool, now: Timestamp) -> DicomStatus {
