@@ -13,7 +13,7 @@ use windlass_rehearsal::{
 use windlass_sim::{
     harness::{self, Outcome, Program, Seat},
     journal::{Event, Verb},
-    scenario::{Action, Ending, Moment, Scenario, When},
+    scenario::{Action, Ending, Moment, Scenario, Subject, When},
 };
 
 const PATIENCE: SignedDuration = SignedDuration::from_secs(3);
@@ -95,6 +95,13 @@ fn condition(object: &Value, type_: &str) -> String {
     let conditions = object["conditions"].as_array().cloned().unwrap_or_default();
     let found = conditions.iter().find(|one| one["type"] == type_);
     found.and_then(|one| one["status"].as_str()).unwrap_or("absent").to_owned()
+}
+
+/// Why it waits.
+fn reason(status: &Value) -> String {
+    let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    let ready = conditions.iter().find(|one| one["type"] == "Ready");
+    ready.and_then(|one| one["reason"].as_str()).unwrap_or_default().to_owned()
 }
 
 fn tier_status<'a>(state: &'a Value, name: &str) -> &'a Value {
@@ -334,6 +341,42 @@ fn one_that_is_deleted_half_way_holds_nobody_up() {
     let outcome = run(document(), vec![after(1, gone)]);
     assert!(!dicoms(&outcome).contains_key("e"));
     assert_eq!(images(&outcome)["a"], image("v2"));
+}
+
+/// The definition of Dicoms, which takes no image longer than this; none for any.
+fn definition(longest: Option<usize>) -> Value {
+    let mut definition = objects([], Value::Null)
+        .into_iter()
+        .find(|object| object["metadata"]["name"] == "dicoms.examples.windlass.dev")
+        .expect("the definition");
+    if let Some(longest) = longest {
+        let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        schema["properties"]["spec"]["properties"]["image"]["maxLength"] = json!(longest);
+    }
+    definition
+}
+
+#[test]
+fn a_refused_stamp_is_tried_again_and_the_refusal_stays_until_one_succeeds() {
+    let mut objects = objects([dicom("a", "", Some("v1"))], service_image(json!([tier("", "v2-with-a-long-tag", 0)])));
+    for object in &mut objects {
+        if object["metadata"]["name"] == "dicoms.examples.windlass.dev" {
+            *object = definition(Some(image("v2").len()));
+        }
+    }
+    let definitions = "customresourcedefinitions.apiextensions.k8s.io";
+    let target =
+        Subject { resource: definitions.into(), namespace: String::new(), name: "dicoms.examples.windlass.dev".into() };
+    let mended = Action::Patch { target, patch: json!({"spec": definition(None)["spec"]}) };
+    let outcome = run(objects, vec![after(120, mended)]);
+    assert_eq!(images(&outcome)["a"], image("v2-with-a-long-tag"));
+    let mut told: Vec<String> = states(&outcome).iter().map(|state| reason(&state["status"])).collect();
+    let tries = states(&outcome).iter().filter(|state| state.pointer("/status/batch/0").is_some()).count();
+    assert!(tries > 4, "it is tried again: {tries}");
+    told.dedup();
+    assert_eq!(told.iter().filter(|reason| *reason == "StampRefused").count(), 1, "{told:?}");
+    let after: Vec<&String> = told.iter().skip_while(|reason| *reason != "StampRefused").skip(1).collect();
+    assert_eq!(after.last().map(|reason| reason.as_str()), Some("UpToDate"), "{told:?}");
 }
 
 #[test]

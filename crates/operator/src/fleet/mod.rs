@@ -407,7 +407,7 @@ async fn round(actor: Actor<'_>, name: &str, target: &TargetKind, fleet: &mut Fl
         status.batch = Vec::new();
     }
     // Also where it says nothing new: the API server must say that the ServiceImage is still what was decided on, and still ours.
-    write(actor, &resource, status).await?;
+    write(actor, &resource, fleet::reserving(&before, status)).await?;
     fleet.wrote = Some(Instant::now());
     tell_plan(actor, &resource, &plan).await;
     let stamped = stamp::all(actor, fleet, &plan.stamps).await;
