@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use rstest::rstest;
 use windlass_plan::bug::{Bug, plant};
 
-use super::{limits, walks::walk};
+use super::{diagnoses, limits, walks::walk};
 
 /// More walks than any of them needs.
 const WALKS: u64 = 3_000;
@@ -36,6 +36,14 @@ fn a_bug_in_the_fleet_is_caught(#[case] bug: Bug, #[case] words: &str) {
 fn not_counting_what_is_reserved_is_caught() {
     plant(Some(Bug::ReservedNotCounted));
     let result = catch_unwind(limits::h2_what_is_reserved_counts_as_if_it_were_on_its_way);
+    plant(None);
+    assert!(result.is_err());
+}
+
+#[test]
+fn marching_on_with_an_image_that_nobody_can_run_is_caught() {
+    plant(Some(Bug::HopelessIgnored));
+    let result = catch_unwind(diagnoses::e12_an_image_that_nobody_can_pull_is_not_waited_for);
     plant(None);
     assert!(result.is_err());
 }

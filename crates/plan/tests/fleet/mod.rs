@@ -3,6 +3,7 @@
 #[cfg(feature = "seeded-bugs")]
 mod bugs;
 mod contests;
+mod diagnoses;
 mod index;
 mod limits;
 mod shares;
