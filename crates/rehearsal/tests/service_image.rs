@@ -5,6 +5,7 @@
 use std::{collections::BTreeMap, future::Future, pin::Pin, time::Duration};
 
 use jiff::SignedDuration;
+use rstest::rstest;
 use serde_json::{Value, json};
 use windlass_rehearsal::{
     operator,
@@ -14,6 +15,7 @@ use windlass_sim::{
     harness::{self, Outcome, Program, Seat},
     journal::{Event, Verb},
     scenario::{Action, Ending, Moment, Scenario, Subject, When},
+    world::ImageBehaviour,
 };
 
 const PATIENCE: SignedDuration = SignedDuration::from_secs(3);
@@ -281,6 +283,146 @@ fn e11_another_image_half_way_supersedes_the_first() {
     assert_eq!((images(&outcome)["e"].clone(), images(&outcome)["f"].clone()), (image("v4"), image("v4")));
     let both = stamps(&outcome, "e") + stamps(&outcome, "f");
     assert!(both <= 3, "one of them never got the image that was dropped: {both}");
+}
+
+/// One that nobody waits for below, and this many that shall have v3, beside the reference service.
+fn archives(count: usize) -> Vec<Value> {
+    let early = (0..count).map(|number| dicom(&format!("e{number}"), "early", Some("v1")));
+    let tiers = json!([tier("", "v2", 0), tier("early", "v3", 1)]);
+    objects([dicom("a", "", Some("v1"))].into_iter().chain(early), service_image(tiers))
+}
+
+fn behaves(tag: &str, behaviour: ImageBehaviour) -> Action {
+    Action::Image(image(tag), behaviour)
+}
+
+/// What it said with this reason, each time in other words.
+fn messages(outcome: &Outcome, reason: &str) -> Vec<String> {
+    let conditions = |state: &Value| state["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let said = states(outcome).into_iter().flat_map(|state| conditions(&state));
+    let said = said.filter(|one| one["type"] == "Ready" && one["reason"] == reason);
+    let mut said: Vec<String> = said.filter_map(|one| one["message"].as_str().map(str::to_owned)).collect();
+    said.dedup();
+    said
+}
+
+/// How long after its creation the ServiceImage was Stalled, if it ever was.
+fn stalled_after(outcome: &Outcome) -> Option<SignedDuration> {
+    let states = outcome.journal.iter().filter_map(|entry| match &entry.event {
+        Event::Write(change) if change.resource == subject().resource => Some((entry.at, change.after.as_deref()?)),
+        Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,
+    });
+    let mut states = states.collect::<Vec<_>>().into_iter();
+    let created = states.next()?.0;
+    let stalled = states.find(|(_, state)| condition(&state["status"], "Stalled") == "True")?;
+    Some(stalled.0.duration_since(created))
+}
+
+#[test]
+fn e12_an_image_that_nobody_can_pull_stalls_long_before_the_deadline() {
+    let refused = vec![after(0, behaves("v3", ImageBehaviour::CannotPull))];
+    let outcome = run_beside(archives(3), refused, Ending::Held("ImagePullFailed".into()), &reference_service);
+    let said = messages(&outcome, "ImagePullFailed").pop().expect("a message");
+    let all = format!("tier early: all (3 of 3 that were looked at) can't pull {}; such as pod e", image("v3"));
+    assert!(said.starts_with(&all), "{said}");
+    assert!(
+        said.contains(" of clinic/e") && said.contains(": container dicom: ") && said.contains("not found"),
+        "{said}"
+    );
+    let took = stalled_after(&outcome).expect("it stalled");
+    assert!(took < SignedDuration::from_mins(1), "{took}, and a resource may take ten minutes");
+    assert_eq!(images(&outcome)["a"], image("v1"), "nobody below is touched");
+}
+
+#[test]
+fn e12_it_goes_on_by_itself_when_the_image_is_there() {
+    let timeline =
+        vec![after(0, behaves("v3", ImageBehaviour::CannotPull)), after(120, behaves("v3", ImageBehaviour::Works))];
+    let mut objects = archives(3);
+    if let Some(wanted) = objects.last_mut() {
+        wanted["spec"]["tiers"][1]["maxInFlight"] = json!(1);
+    }
+    let outcome = run_beside(objects, timeline, Ending::Ready, &reference_service);
+    assert!(!messages(&outcome, "ImagePullFailed").is_empty());
+    assert!(stalled_after(&outcome).is_some());
+    assert_eq!((images(&outcome)["a"].clone(), images(&outcome)["e2"].clone()), (image("v2"), image("v3")));
+}
+
+#[test]
+fn e12_it_goes_on_with_another_image() {
+    let tiers = json!([tier("", "v2", 0), tier("early", "v4", 1)]);
+    let timeline = vec![after(0, behaves("v3", ImageBehaviour::BadName)), after(60, spec(&json!({ "tiers": tiers })))];
+    let outcome = run_beside(archives(2), timeline, Ending::Ready, &reference_service);
+    assert!(!messages(&outcome, "ImageUnusable").is_empty(), "{:?}", states(&outcome).last());
+    assert_eq!(images(&outcome)["e1"], image("v4"));
+}
+
+#[test]
+fn e12_a_successor_looks_for_itself_before_it_changes_anybody() {
+    let mut objects = archives(4);
+    if let Some(wanted) = objects.last_mut() {
+        wanted["spec"]["tiers"][1]["maxInFlight"] = json!(1);
+    }
+    // The limit goes, and so does the operator that knew: without a look of its own the next one would change everybody.
+    let timeline = vec![
+        after(0, behaves("v3", ImageBehaviour::CannotPull)),
+        after(60, spec(&json!({"tiers": [tier("", "v2", 0), tier("early", "v3", 1)]}))),
+        after(0, Action::KillOperator(0)),
+        after(60, spec(&json!({"paused": false}))),
+    ];
+    let outcome = run_beside(objects, timeline, Ending::Held("ImagePullFailed".into()), &reference_service);
+    let stamped = images(&outcome).values().filter(|image| **image == self::image("v3")).count();
+    assert_eq!(stamped, 1, "{:?}", images(&outcome));
+}
+
+#[test]
+fn e12_some_who_cannot_pull_are_told_from_all_and_halt_nothing() {
+    let pullable = |yes| Action::Pullable { node: "node-1".into(), image: image("v3"), yes };
+    let outcome = run_beside(
+        archives(6),
+        vec![after(0, pullable(false)), after(120, pullable(true))],
+        Ending::Ready,
+        &reference_service,
+    );
+    let said = messages(&outcome, "AwaitingResources");
+    let some = format!("that were looked at) can't pull {}, and ", image("v3"));
+    assert!(said.iter().any(|said| said.contains("; some (") && said.contains(&some)), "{said:#?}");
+    assert_eq!(stalled_after(&outcome), None);
+}
+
+#[rstest]
+#[case::shown(true, "; last line of its log: \"fatal: this build is broken\"")]
+#[case::not_shown(false, "; its log: kubectl logs -n clinic e")]
+fn e12_h41_a_process_that_keeps_ending_is_told_with_its_log_where_that_is_allowed(
+    #[case] shown: bool,
+    #[case] words: &str,
+) {
+    let mut objects = archives(2);
+    if let Some(wanted) = objects.last_mut() {
+        wanted["spec"]["showLogs"] = json!(shown);
+    }
+    let crashes = vec![after(0, behaves("v3", ImageBehaviour::Crashes))];
+    let outcome = run_beside(objects, crashes, Ending::Held("CrashLooping".into()), &reference_service);
+    let said = messages(&outcome, "CrashLooping").pop().expect("a message");
+    assert!(said.starts_with("tier early: all (2 of 2 that were looked at) can't keep "), "{said}");
+    assert!(said.contains("exit code 1") && said.contains(words), "{said}");
+    let everything: Vec<String> = states(&outcome).iter().map(ToString::to_string).collect();
+    assert_eq!(everything.iter().any(|state| state.contains("this build is broken")), shown);
+    let took = stalled_after(&outcome).expect("it stalled");
+    assert!(took < SignedDuration::from_mins(5), "{took}");
+}
+
+#[test]
+fn e12_a_kind_whose_pods_nobody_can_find_waits_for_its_deadline() {
+    let mut objects = archives(2);
+    if let Some(wanted) = objects.last_mut() {
+        wanted["spec"]["target"]["podSelector"] = json!("self.status.labels");
+    }
+    let refused = vec![after(0, behaves("v3", ImageBehaviour::CannotPull))];
+    let outcome = run_beside(objects, refused, Ending::Held("ResourceFailed".into()), &reference_service);
+    assert_eq!(messages(&outcome, "ImagePullFailed"), Vec::<String>::new());
+    let everything: Vec<String> = states(&outcome).iter().map(ToString::to_string).collect();
+    assert!(!everything.iter().any(|state| state.contains("that were looked at")));
 }
 
 #[test]

@@ -10,6 +10,7 @@
 
 mod author;
 mod contract;
+mod diagnose;
 mod namespaces;
 mod pace;
 mod stamp;
@@ -36,6 +37,8 @@ use windlass_plan::{
     bug::{self, Bug},
     fleet::{Index, Item, ItemId, Plan, Terms, TierName, Verdict, View, decide},
 };
+
+pub use self::diagnose::Diagnoses;
 
 use self::{contract::Contract, namespaces::Namespaces, pace::Pace, stamp::Sent};
 use crate::{
@@ -67,7 +70,10 @@ enum Tended {
 pub async fn look_after(actor: Actor<'_>, name: &str, poke: &Notify) {
     loop {
         let pause = match Box::pin(tend(actor, name, poke)).await {
-            Ok(Tended::Gone) => return actor.context.metrics.forget_fleet(name),
+            Ok(Tended::Gone) => {
+                actor.context.diagnoses.forget(name);
+                return actor.context.metrics.forget_fleet(name);
+            }
             Ok(Tended::Again(pause)) => {
                 actor.context.metrics.pass(None);
                 pause
@@ -360,6 +366,16 @@ enum Round {
     Wait(Duration),
 }
 
+impl Round {
+    /// The same, and after so long at the latest.
+    fn within(self, most: Option<Duration>) -> Self {
+        match (self, most) {
+            (Self::Wait(pause), Some(most)) => Self::Wait(pause.min(most.max(GATHER))),
+            (round @ (Self::Gone | Self::Anew(_) | Self::Wait(_)), _) => round,
+        }
+    }
+}
+
 /// One look: decide, reserve, write, report.
 async fn round(actor: Actor<'_>, name: &str, target: &TargetKind, fleet: &mut Fleet) -> Result<Round, Error> {
     let (context, now) = (actor.context, actor.context.clock.now());
@@ -386,13 +402,14 @@ async fn round(actor: Actor<'_>, name: &str, target: &TargetKind, fleet: &mut Fl
     } else {
         fleet.index.rebuild(terms, now);
     }
+    let looked = diagnose::look(actor, fleet, &resource, &want, &record).await;
     let (asked, handled) = (&resource.spec.requests, &before.requests);
     let view = View {
         index: &fleet.index,
         record: &record,
         gates: &[],
         tier_gates: &BTreeMap::new(),
-        diagnoses: &BTreeMap::new(),
+        diagnoses: &looked.diagnoses,
         approve: fleet::is_fresh(asked.approve.as_ref(), handled.approve.as_ref()),
         retry: fleet::is_fresh(asked.retry.as_ref(), handled.retry.as_ref()),
     };
@@ -401,7 +418,7 @@ async fn round(actor: Actor<'_>, name: &str, target: &TargetKind, fleet: &mut Fl
     let mut status = fleet::planned(&before, &resource, &plan, now);
     status.batch = fleet::batch(&plan.stamps);
     if plan.stamps.is_empty() {
-        return rest(actor, &resource, fleet, &plan, status).await;
+        return Ok(rest(actor, &resource, fleet, &plan, status).await?.within(looked.again));
     }
     if bug::active(Bug::BatchNotReserved) {
         status.batch = Vec::new();
