@@ -247,6 +247,14 @@ pub fn held(before: &ServiceImageStatus, resource: &ServiceImage, hold: &Hold, n
     status
 }
 
+/// The same as `planned` with a batch that is about to be written. A refusal stays in the conditions until a stamp succeeds or something else
+/// is wanted: it is tried again and again, and would come and go with every try.
+pub fn reserving(before: &ServiceImageStatus, planned: ServiceImageStatus) -> ServiceImageStatus {
+    let same = before.observed_generation == planned.observed_generation;
+    let refused = before.conditions.iter().any(|one| one.reason == Reason::StampRefused.name());
+    if same && refused { ServiceImageStatus { conditions: before.conditions.clone(), ..planned } } else { planned }
+}
+
 struct Said {
     complete: bool,
     going: bool,

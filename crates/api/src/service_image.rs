@@ -59,6 +59,11 @@ pub struct ServiceImageSpec {
     /// Change no resource that serves. New ones still get their image.
     #[serde(default)]
     pub paused: bool,
+    /// Show the last line of a container's log in messages while resources don't get up to date. Whoever may read this resource reads it
+    /// then, and logs hold what nobody meant to show: without it, messages only say how to read the log. Needs the role `windlass-logs` in
+    /// the namespaces of the resources; a log that can't be read holds nothing up.
+    #[serde(default)]
+    pub show_logs: bool,
 }
 
 /// The resources of one kind. By default they keep the contract of managed resources: `spec.image`, `spec.manuallySpecifiedImage`,
@@ -116,6 +121,11 @@ pub struct TargetKind {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub failure_halts: Option<String>,
+    /// Yields the label selector of a resource's pods, as kubectl's `-l` writes it, so that messages can say what is wrong with them; they are
+    /// looked for in the resource's own namespace. Without it: `status.selector`, where a resource has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub pod_selector: Option<String>,
 }
 
 impl TargetKind {

@@ -71,6 +71,8 @@ pub struct Context {
     pub asked: asked::Memory,
     /// What logs ended with when they were last read.
     pub logs: Logs,
+    /// What the pods of fleets said when they were last looked at.
+    pub diagnoses: fleet::Diagnoses,
     /// Systems as resources describe them.
     pub descriptions: Descriptions,
 }
@@ -88,6 +90,7 @@ impl Context {
             tokens: Tokens::default(),
             asked: asked::Memory::default(),
             logs: Logs::default(),
+            diagnoses: fleet::Diagnoses::default(),
             descriptions: Descriptions::default(),
         }
     }

@@ -1,8 +1,8 @@
 //! Where a container's log tells more, for people: a hint in messages, and nothing that is decided from.
 //!
-//! Whoever may read a QuorumCluster need not be allowed to read logs, and a log holds what nobody meant to show (H41). So its last line is
-//! read only where `spec.upgrade.showLogs` says so, and otherwise the message says how to read it. It is read of replaced members that
-//! are not up, while an upgrade is under way, and seldom. What can't be read changes nothing.
+//! Whoever may read a resource of ours need not be allowed to read logs, and a log holds what nobody meant to show (H41). So its last line is
+//! read only where `showLogs` says so, and otherwise the message says how to read it. It is read of pods that were replaced and are not up,
+//! while an upgrade is under way, and seldom. What can't be read changes nothing.
 
 use std::{
     collections::BTreeMap,
@@ -79,11 +79,15 @@ pub async fn look(
     for pod in pods.iter().filter(|pod| !is_up(pod, quorum)) {
         let Some(source) = telling(pod, &resource.spec.workload.container) else { continue };
         let shown = resource.spec.upgrade.show_logs && is_replaced(resource, set, pod);
-        let line = if shown { last_line(context, pod, &source, until).await } else { None };
-        let log = line.map_or_else(|| Log::Command(command(pod, &source)), Log::LastLine);
-        logs.insert(pod.name_any(), log);
+        logs.insert(pod.name_any(), read(context, pod, &source, shown, until).await);
     }
     logs
+}
+
+/// What a log ends with, where that may be shown and can be had in time; otherwise how a person reads it.
+pub async fn read(context: &Context, pod: &Pod, source: &Source, shown: bool, until: Instant) -> Log {
+    let line = if shown { last_line(context, pod, source, until).await } else { None };
+    line.map_or_else(|| Log::Command(command(pod, source)), Log::LastLine)
 }
 
 /// Its pod is ready, and its member is known to be healthy.

@@ -132,6 +132,8 @@ pub enum Bug {
     StampUnfenced,
     /// A new leader does not touch what its predecessor reserved.
     ReservedNotTouched,
+    /// An image that nobody can run is waited for, and given to more.
+    HopelessIgnored,
 }
 
 #[cfg(feature = "seeded-bugs")]

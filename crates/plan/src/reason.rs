@@ -191,10 +191,10 @@ impl Reason {
             Self::PodNotReady => "wait; if it stays, kubectl describe the pod",
             Self::Unschedulable => "make room for the pod, or remove what keeps it from every node",
             Self::ImageUnusable => {
-                "correct spec.image, or ask for the old version again; the pod is replaced by itself then"
+                "correct the image, or ask for the old version again; the pod is replaced by itself then"
             }
             Self::ImagePullFailed => {
-                "let the node pull the image, or ask for another one in spec.image or for the old version; the pod is replaced by itself then"
+                "let the nodes pull the image, or ask for another one or for the old version; the pod is replaced by itself then"
             }
             Self::ContainerConfigError => {
                 "create what the message says is missing, or ask for the old version; the pod is replaced by itself then"
@@ -359,7 +359,8 @@ impl Reason {
             | Self::FieldContested
             | Self::DeadlineExceeded => Stalls::AtOnce,
             // A registry that is slow to replicate or limits its rate, a Secret that comes a moment later, a process that waits for its
-            // peers by ending, a node that is just being added: each looks like its hopeless twin at first, and only time tells.
+            // peers by ending, a node that is just being added: each looks like its hopeless twin at first, and only time tells. Where all
+            // pods of a fleet say the same, it need not be waited for: see fleet::diagnosis.
             Self::Unschedulable
             | Self::ImagePullFailed
             | Self::ContainerConfigError

@@ -35,6 +35,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::FollowsRollingUpdate,
     Bug::GivenUpForgotten,
     Bug::HealthAlone,
+    Bug::HopelessIgnored,
     Bug::InFlightUnlimited,
     Bug::LostOneWaits,
     Bug::ManualStamped,

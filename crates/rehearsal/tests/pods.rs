@@ -35,7 +35,7 @@ fn until_mended(behaviour: ImageBehaviour, reason: &str, late_reason: &str, word
 
 #[test]
 fn an_image_that_cannot_be_pulled() {
-    let words = ["container pd", &image(TO), "not found", "spec.image"];
+    let words = ["container pd", &image(TO), "not found", "let the nodes pull the image"];
     until_mended(ImageBehaviour::CannotPull, "ImagePullFailed", "ImagePullFailed", &words);
 }
 
@@ -69,7 +69,7 @@ fn an_image_whose_name_is_none_stalls_at_once() {
     let tale = stage::play(three(), async |cluster| {
         cluster.world.set_image(&image(TO), ImageBehaviour::BadName);
         let spoken = until_reason(cluster, "ImageUnusable").await;
-        spoken.is_stalled("ImageUnusable", &["pd-2", &image(TO), "parse", "correct spec.image"]);
+        spoken.is_stalled("ImageUnusable", &["pd-2", &image(TO), "parse", "correct the image"]);
         patch(cluster, &pd::subject(), &json!({"spec": {"image": "mirror.example/pd:v8.5.3"}}));
         until_reason(cluster, "UpToDate").await;
     });

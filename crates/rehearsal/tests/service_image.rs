@@ -4,6 +4,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use jiff::SignedDuration;
+use rstest::rstest;
 use serde_json::{Value, json};
 use windlass_rehearsal::{
     operator,
@@ -15,7 +17,8 @@ use windlass_rehearsal::{
 use windlass_sim::{
     harness::{self, Outcome, Program},
     journal::{Event, Verb},
-    scenario::{Action, Ending, Moment, Scenario, When},
+    scenario::{Action, Ending, Moment, Scenario, Subject, When},
+    world::ImageBehaviour,
 };
 
 fn after(seconds: u64, action: Action) -> Moment {
@@ -95,6 +98,13 @@ fn condition(object: &Value, type_: &str) -> String {
     let conditions = object["conditions"].as_array().cloned().unwrap_or_default();
     let found = conditions.iter().find(|one| one["type"] == type_);
     found.and_then(|one| one["status"].as_str()).unwrap_or("absent").to_owned()
+}
+
+/// Why it waits.
+fn reason(status: &Value) -> String {
+    let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    let ready = conditions.iter().find(|one| one["type"] == "Ready");
+    ready.and_then(|one| one["reason"].as_str()).unwrap_or_default().to_owned()
 }
 
 fn tier_status<'a>(state: &'a Value, name: &str) -> &'a Value {
@@ -271,6 +281,146 @@ fn e11_another_image_half_way_supersedes_the_first() {
     assert!(both <= 3, "one of them never got the image that was dropped: {both}");
 }
 
+/// One that nobody waits for below, and this many that shall have v3, beside the reference service.
+fn archives(count: usize) -> Vec<Value> {
+    let early = (0..count).map(|number| dicom(&format!("e{number}"), "early", Some("v1")));
+    let tiers = json!([tier("", "v2", 0), tier("early", "v3", 1)]);
+    objects([dicom("a", "", Some("v1"))].into_iter().chain(early), service_image(tiers))
+}
+
+fn behaves(tag: &str, behaviour: ImageBehaviour) -> Action {
+    Action::Image(image(tag), behaviour)
+}
+
+/// What it said with this reason, each time in other words.
+fn messages(outcome: &Outcome, reason: &str) -> Vec<String> {
+    let conditions = |state: &Value| state["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let said = states(outcome).into_iter().flat_map(|state| conditions(&state));
+    let said = said.filter(|one| one["type"] == "Ready" && one["reason"] == reason);
+    let mut said: Vec<String> = said.filter_map(|one| one["message"].as_str().map(str::to_owned)).collect();
+    said.dedup();
+    said
+}
+
+/// How long after its creation the ServiceImage was Stalled, if it ever was.
+fn stalled_after(outcome: &Outcome) -> Option<SignedDuration> {
+    let states = outcome.journal.iter().filter_map(|entry| match &entry.event {
+        Event::Write(change) if change.resource == subject().resource => Some((entry.at, change.after.as_deref()?)),
+        Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,
+    });
+    let mut states = states.collect::<Vec<_>>().into_iter();
+    let created = states.next()?.0;
+    let stalled = states.find(|(_, state)| condition(&state["status"], "Stalled") == "True")?;
+    Some(stalled.0.duration_since(created))
+}
+
+#[test]
+fn e12_an_image_that_nobody_can_pull_stalls_long_before_the_deadline() {
+    let refused = vec![after(0, behaves("v3", ImageBehaviour::CannotPull))];
+    let outcome = run_beside(archives(3), refused, Ending::Held("ImagePullFailed".into()), &reference_service);
+    let said = messages(&outcome, "ImagePullFailed").pop().expect("a message");
+    let all = format!("tier early: all (3 of 3 that were looked at) can't pull {}; such as pod e", image("v3"));
+    assert!(said.starts_with(&all), "{said}");
+    assert!(
+        said.contains(" of clinic/e") && said.contains(": container dicom: ") && said.contains("not found"),
+        "{said}"
+    );
+    let took = stalled_after(&outcome).expect("it stalled");
+    assert!(took < SignedDuration::from_mins(1), "{took}, and a resource may take ten minutes");
+    assert_eq!(images(&outcome)["a"], image("v1"), "nobody below is touched");
+}
+
+#[test]
+fn e12_it_goes_on_by_itself_when_the_image_is_there() {
+    let timeline =
+        vec![after(0, behaves("v3", ImageBehaviour::CannotPull)), after(120, behaves("v3", ImageBehaviour::Works))];
+    let mut objects = archives(3);
+    if let Some(wanted) = objects.last_mut() {
+        wanted["spec"]["tiers"][1]["maxInFlight"] = json!(1);
+    }
+    let outcome = run_beside(objects, timeline, Ending::Ready, &reference_service);
+    assert!(!messages(&outcome, "ImagePullFailed").is_empty());
+    assert!(stalled_after(&outcome).is_some());
+    assert_eq!((images(&outcome)["a"].clone(), images(&outcome)["e2"].clone()), (image("v2"), image("v3")));
+}
+
+#[test]
+fn e12_it_goes_on_with_another_image() {
+    let tiers = json!([tier("", "v2", 0), tier("early", "v4", 1)]);
+    let timeline = vec![after(0, behaves("v3", ImageBehaviour::BadName)), after(60, spec(&json!({ "tiers": tiers })))];
+    let outcome = run_beside(archives(2), timeline, Ending::Ready, &reference_service);
+    assert!(!messages(&outcome, "ImageUnusable").is_empty(), "{:?}", states(&outcome).last());
+    assert_eq!(images(&outcome)["e1"], image("v4"));
+}
+
+#[test]
+fn e12_a_successor_looks_for_itself_before_it_changes_anybody() {
+    let mut objects = archives(4);
+    if let Some(wanted) = objects.last_mut() {
+        wanted["spec"]["tiers"][1]["maxInFlight"] = json!(1);
+    }
+    // The limit goes, and so does the operator that knew: without a look of its own the next one would change everybody.
+    let timeline = vec![
+        after(0, behaves("v3", ImageBehaviour::CannotPull)),
+        after(60, spec(&json!({"tiers": [tier("", "v2", 0), tier("early", "v3", 1)]}))),
+        after(0, Action::KillOperator(0)),
+        after(60, spec(&json!({"paused": false}))),
+    ];
+    let outcome = run_beside(objects, timeline, Ending::Held("ImagePullFailed".into()), &reference_service);
+    let stamped = images(&outcome).values().filter(|image| **image == self::image("v3")).count();
+    assert_eq!(stamped, 1, "{:?}", images(&outcome));
+}
+
+#[test]
+fn e12_some_who_cannot_pull_are_told_from_all_and_halt_nothing() {
+    let pullable = |yes| Action::Pullable { node: "node-1".into(), image: image("v3"), yes };
+    let outcome = run_beside(
+        archives(6),
+        vec![after(0, pullable(false)), after(120, pullable(true))],
+        Ending::Ready,
+        &reference_service,
+    );
+    let said = messages(&outcome, "AwaitingResources");
+    let some = format!("that were looked at) can't pull {}, and ", image("v3"));
+    assert!(said.iter().any(|said| said.contains("; some (") && said.contains(&some)), "{said:#?}");
+    assert_eq!(stalled_after(&outcome), None);
+}
+
+#[rstest]
+#[case::shown(true, "; last line of its log: \"fatal: this build is broken\"")]
+#[case::not_shown(false, "; its log: kubectl logs -n clinic e")]
+fn e12_h41_a_process_that_keeps_ending_is_told_with_its_log_where_that_is_allowed(
+    #[case] shown: bool,
+    #[case] words: &str,
+) {
+    let mut objects = archives(2);
+    if let Some(wanted) = objects.last_mut() {
+        wanted["spec"]["showLogs"] = json!(shown);
+    }
+    let crashes = vec![after(0, behaves("v3", ImageBehaviour::Crashes))];
+    let outcome = run_beside(objects, crashes, Ending::Held("CrashLooping".into()), &reference_service);
+    let said = messages(&outcome, "CrashLooping").pop().expect("a message");
+    assert!(said.starts_with("tier early: all (2 of 2 that were looked at) can't keep "), "{said}");
+    assert!(said.contains("exit code 1") && said.contains(words), "{said}");
+    let everything: Vec<String> = states(&outcome).iter().map(ToString::to_string).collect();
+    assert_eq!(everything.iter().any(|state| state.contains("this build is broken")), shown);
+    let took = stalled_after(&outcome).expect("it stalled");
+    assert!(took < SignedDuration::from_mins(5), "{took}");
+}
+
+#[test]
+fn e12_a_kind_whose_pods_nobody_can_find_waits_for_its_deadline() {
+    let mut objects = archives(2);
+    if let Some(wanted) = objects.last_mut() {
+        wanted["spec"]["target"]["podSelector"] = json!("self.status.labels");
+    }
+    let refused = vec![after(0, behaves("v3", ImageBehaviour::CannotPull))];
+    let outcome = run_beside(objects, refused, Ending::Held("ResourceFailed".into()), &reference_service);
+    assert_eq!(messages(&outcome, "ImagePullFailed"), Vec::<String>::new());
+    let everything: Vec<String> = states(&outcome).iter().map(ToString::to_string).collect();
+    assert!(!everything.iter().any(|state| state.contains("that were looked at")));
+}
+
 #[test]
 fn e13_a_field_that_somebody_sets_back_is_reported_and_not_fought_over() {
     let meddle: Vec<Moment> = (0..20).map(|_| after(20, patch("a", json!({"spec": {"image": image("v1")}})))).collect();
@@ -291,11 +441,7 @@ fn h41_a_kind_that_nobody_allowed_is_not_touched() {
 fn e13_only_the_namespaces_with_these_labels_are_changed() {
     let mut wanted = service_image(json!([tier("", "v2", 0)]));
     wanted["spec"]["target"]["namespaceSelector"] = json!("team=imaging");
-    let clinic = windlass_sim::scenario::Subject {
-        resource: "namespaces".into(),
-        namespace: String::new(),
-        name: stamping::NAMESPACE.into(),
-    };
+    let clinic = Subject { resource: "namespaces".into(), namespace: String::new(), name: stamping::NAMESPACE.into() };
     let label = Action::Patch { target: clinic, patch: json!({"metadata": {"labels": {"team": "imaging"}}}) };
     let objects = objects([dicom("a", "", Some("v1")), dicom("b", "", Some("v1"))], wanted);
     let outcome = run(objects, vec![after(60, label)]);
@@ -329,6 +475,42 @@ fn one_that_is_deleted_half_way_holds_nobody_up() {
     let outcome = run(document(), vec![after(1, gone)]);
     assert!(!dicoms(&outcome).contains_key("e"));
     assert_eq!(images(&outcome)["a"], image("v2"));
+}
+
+/// The definition of Dicoms, which takes no image longer than this; none for any.
+fn definition(longest: Option<usize>) -> Value {
+    let mut definition = objects([], Value::Null)
+        .into_iter()
+        .find(|object| object["metadata"]["name"] == "dicoms.examples.windlass.dev")
+        .expect("the definition");
+    if let Some(longest) = longest {
+        let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        schema["properties"]["spec"]["properties"]["image"]["maxLength"] = json!(longest);
+    }
+    definition
+}
+
+#[test]
+fn a_refused_stamp_is_tried_again_and_the_refusal_stays_until_one_succeeds() {
+    let mut objects = objects([dicom("a", "", Some("v1"))], service_image(json!([tier("", "v2-with-a-long-tag", 0)])));
+    for object in &mut objects {
+        if object["metadata"]["name"] == "dicoms.examples.windlass.dev" {
+            *object = definition(Some(image("v2").len()));
+        }
+    }
+    let definitions = "customresourcedefinitions.apiextensions.k8s.io";
+    let target =
+        Subject { resource: definitions.into(), namespace: String::new(), name: "dicoms.examples.windlass.dev".into() };
+    let mended = Action::Patch { target, patch: json!({"spec": definition(None)["spec"]}) };
+    let outcome = run(objects, vec![after(120, mended)]);
+    assert_eq!(images(&outcome)["a"], image("v2-with-a-long-tag"));
+    let mut told: Vec<String> = states(&outcome).iter().map(|state| reason(&state["status"])).collect();
+    let tries = states(&outcome).iter().filter(|state| state.pointer("/status/batch/0").is_some()).count();
+    assert!(tries > 4, "it is tried again: {tries}");
+    told.dedup();
+    assert_eq!(told.iter().filter(|reason| *reason == "StampRefused").count(), 1, "{told:?}");
+    let after: Vec<&String> = told.iter().skip_while(|reason| *reason != "StampRefused").skip(1).collect();
+    assert_eq!(after.last().map(|reason| reason.as_str()), Some("UpToDate"), "{told:?}");
 }
 
 #[test]

@@ -321,6 +321,7 @@ fn act(cluster: &Cluster, slots: &[Slot], action: &Action) {
         Action::Crash(place) => world.crash_process(&place.namespace, &place.pod),
         Action::Pressure(place) => world.evict_under_pressure(&place.namespace, &place.pod),
         Action::Image(image, behaviour) => world.set_image(image, *behaviour),
+        Action::Pullable { node, image, yes } => world.set_pullable(node, image, *yes),
         Action::Hang(place, how_long) => world.hang_process(&place.namespace, &place.pod, *how_long),
         Action::Service(place, answer) => world.answer_at_service(&place.namespace, &place.pod, answer.clone()),
         Action::Answers(place, how) => world.break_answers(&place.namespace, &place.pod, *how),

@@ -100,6 +100,15 @@ pub enum Action {
     Pressure(Place),
     /// What containers of an image do from their next start on.
     Image(String, ImageBehaviour),
+    /// Whether one node can pull an image from now on.
+    Pullable {
+        /// Which node.
+        node: String,
+        /// Which image.
+        image: String,
+        /// It can.
+        yes: bool,
+    },
     /// A pod's process stops answering for a while.
     Hang(Place, Duration),
     /// A pod's process answers wrongly, or rightly again.

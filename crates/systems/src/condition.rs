@@ -21,10 +21,7 @@ impl Condition {
 
     /// Whether it is so. What is neither true nor false is not told; the error says why and repeats nothing that it was given.
     pub fn holds<'a>(&self, with: impl IntoIterator<Item = (&'a str, serde_json::Value)>) -> Result<bool, String> {
-        let variables = with
-            .into_iter()
-            .fold(Variables::new(), |variables, (name, value)| variables.with(name, expression::seen(value)));
-        match self.0.evaluate(&variables)? {
+        match self.0.evaluate(&Variables::of(with))? {
             Value::Bool(holds) => Ok(holds),
             other => Err(format!("it must yield true or false, and yields {}", expression::kind(&other))),
         }

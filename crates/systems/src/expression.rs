@@ -265,6 +265,11 @@ impl Variables {
         Self(context)
     }
 
+    /// Values that were read, by their names.
+    pub fn of<'a>(values: impl IntoIterator<Item = (&'a str, serde_json::Value)>) -> Self {
+        values.into_iter().fold(Self::new(), |variables, (name, value)| variables.with(name, seen(value)))
+    }
+
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.add_variable_from_value(name, value);
         self

@@ -20,6 +20,7 @@ pub mod pd;
 pub mod prometheus;
 pub mod secret;
 pub mod snapshot;
+pub mod text;
 pub mod transport;
 pub mod webhook;
 

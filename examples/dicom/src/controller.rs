@@ -126,11 +126,7 @@ fn is_as_wanted(there: Option<&Deployment>, wanted: &Deployment) -> bool {
 /// The Deployment of a Dicom; none while it has no image.
 fn deployment_for(dicom: &Dicom) -> Option<Deployment> {
     let image = dicom.spec.image.clone()?;
-    let labels: std::collections::BTreeMap<String, String> = [
-        ("app.kubernetes.io/managed-by".to_owned(), "dicom".to_owned()),
-        ("app.kubernetes.io/instance".to_owned(), dicom.name_any()),
-    ]
-    .into();
+    let labels = dicom.pod_labels();
     let container = Container { name: "dicom".to_owned(), image: Some(image), ..Container::default() };
     Some(Deployment {
         metadata: ObjectMeta {

@@ -2,15 +2,17 @@
 //!
 //! - the spec has `image`, `failureHaltsUpdate` and `manuallySpecifiedImage`;
 //! - the status has `observedGeneration` and the conditions `UpToDate` (everything runs what the spec says) and `Deployed` (it has been
-//!   available at least once).
+//!   available at least once), and `selector`, with which its pods are found where something is wrong.
 //!
 //! A template for controllers of your own: [`controller`] reads and writes, [`status`] decides and is pure.
 
 pub mod controller;
 pub mod status;
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::CustomResource;
+use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +56,17 @@ fn one() -> i32 {
     1
 }
 
+impl Dicom {
+    /// The labels of its pods, which no other Dicom's have.
+    pub fn pod_labels(&self) -> BTreeMap<String, String> {
+        [
+            ("app.kubernetes.io/managed-by".to_owned(), "dicom".to_owned()),
+            ("app.kubernetes.io/instance".to_owned(), self.name_any()),
+        ]
+        .into()
+    }
+}
+
 /// How far a Dicom is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -61,6 +74,9 @@ pub struct DicomStatus {
     /// The generation that this status speaks of.
     #[serde(default)]
     pub observed_generation: i64,
+    /// The labels of its pods, as kubectl's `-l` writes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<String>,
     /// UpToDate, Deployed and Failed.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]

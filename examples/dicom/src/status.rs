@@ -44,8 +44,10 @@ pub fn status(dicom: &Dicom, deployment: Option<&Deployment>, now: Timestamp) ->
             last_transition_time: kept.map_or(Time(now), |one| one.last_transition_time.clone()),
         }
     };
+    let selector: Vec<String> = dicom.pod_labels().iter().map(|(label, value)| format!("{label}={value}")).collect();
     DicomStatus {
         observed_generation: generation,
+        selector: Some(selector.join(",")),
         conditions: vec![
             condition("UpToDate", up_to_date, reason, message),
             condition("Deployed", deployed, if deployed == "True" { "Served" } else { "NotYet" }, ""),
@@ -130,6 +132,13 @@ mod tests {
         let said = status(&dicom(), Some(&deployment(image, generation, counts)), Timestamp::UNIX_EPOCH);
         assert_eq!((said.observed_generation, said.conditions[0].status.as_str()), (4, expected));
         assert_eq!(said.conditions[1].status, expected, "never deployed before");
+    }
+
+    #[test]
+    fn e12_its_pods_can_be_found() {
+        let said = status(&dicom(), None, Timestamp::UNIX_EPOCH);
+        let expected = "app.kubernetes.io/instance=a,app.kubernetes.io/managed-by=dicom";
+        assert_eq!(said.selector.as_deref(), Some(expected));
     }
 
     #[test]

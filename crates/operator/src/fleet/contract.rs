@@ -9,7 +9,7 @@ use windlass_plan::{
     Fact, Hold, Reason,
     fleet::{Fence, Item, Lane, Progress, Stamp},
 };
-use windlass_systems::condition::Condition;
+use windlass_systems::{condition::Condition, text::Text};
 
 /// The label that names a resource's tier.
 const TIER: &str = "upgrade-tier";
@@ -39,16 +39,18 @@ pub struct Contract {
     manual: Option<Condition>,
     deployed: Option<Condition>,
     failure_halts: Option<Condition>,
+    pod_selector: Option<Text>,
 }
 
 impl Contract {
     /// The contract that a ServiceImage describes.
     pub fn read(spec: &ServiceImageSpec) -> Result<Self, Hold> {
         let target = &spec.target;
+        let invalid = |field: &str, why: String| Hold::new(Reason::InvalidSpec, format!("spec.target.{field}: {why}"));
         let read = |field: &str, text: Option<&String>| {
-            let invalid = |why: String| Hold::new(Reason::InvalidSpec, format!("spec.target.{field}: {why}"));
-            text.map(|text| Condition::read(text, &["self"]).map_err(invalid)).transpose()
+            text.map(|text| Condition::read(text, &["self"]).map_err(|why| invalid(field, why))).transpose()
         };
+        let pod_selector = target.pod_selector.as_ref().map(|text| Text::read(text, &["self"]));
         Ok(Self {
             spread: spec.spread.as_ref().map(|spread| spread.label.clone()),
             path: target.image_path.trim_start_matches('.').split('.').map(str::to_owned).collect(),
@@ -57,6 +59,7 @@ impl Contract {
             manual: read("manual", target.manual.as_ref())?,
             deployed: read("deployed", target.deployed.as_ref())?,
             failure_halts: read("failureHalts", target.failure_halts.as_ref())?,
+            pod_selector: pod_selector.transpose().map_err(|why| invalid("podSelector", why))?,
             target: target.clone(),
         })
     }
@@ -74,7 +77,7 @@ impl Contract {
     /// A resource as it was seen.
     pub fn item(&self, object: &DynamicObject) -> Item {
         let seen = Seen { object, generation: object.metadata.generation.unwrap_or(0) };
-        let image = self.path.iter().try_fold(&object.data, |at, field| at.get(field)).and_then(Value::as_str);
+        let image = self.image(object);
         let stamp = object.annotations().get(STAMPED).and_then(|text| serde_json::from_str::<Stamped>(text).ok());
         let stamp = stamp.map(|Stamped { image, at, round }| Stamp { image, at, round });
         let changed = stamp.as_ref().is_some_and(|stamp| Some(stamp.image.as_str()) != image);
@@ -106,6 +109,25 @@ impl Contract {
             stamp,
             set_by: changed.then(|| self.setter(object)).flatten(),
         }
+    }
+
+    /// The label selector of a resource's pods; none where nothing tells. An empty one would select them all.
+    pub fn pods_of(&self, object: &DynamicObject) -> Option<String> {
+        let selector = match &self.pod_selector {
+            Some(selector) => bare(object).and_then(|value| selector.of([("self", value)])),
+            None => object
+                .data
+                .pointer("/status/selector")
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+                .ok_or_else(String::new),
+        };
+        selector.ok().filter(|selector| !selector.trim().is_empty())
+    }
+
+    /// The image that a resource's spec names.
+    pub fn image<'a>(&self, object: &'a DynamicObject) -> Option<&'a str> {
+        self.path.iter().try_fold(&object.data, |at, field| at.get(field)).and_then(Value::as_str)
     }
 
     /// How far it is, judged at its newest generation (H38).
@@ -167,10 +189,14 @@ impl Seen<'_> {
 }
 
 fn holds(condition: &Condition, object: &DynamicObject) -> Result<bool, String> {
+    condition.holds([("self", bare(object)?)])
+}
+
+/// What expressions see of a resource: without the bookkeeping, which is long.
+fn bare(object: &DynamicObject) -> Result<Value, String> {
     let mut object = object.clone();
     object.metadata.managed_fields = None;
-    let value = serde_json::to_value(object).map_err(|error| error.to_string())?;
-    condition.holds([("self", value)])
+    serde_json::to_value(object).map_err(|error| error.to_string())
 }
 
 fn known(condition: &Condition, object: &DynamicObject) -> Fact<bool> {
@@ -259,6 +285,22 @@ mod tests {
         let item = contract.item(&dicom(spec, json!({})));
         assert!(matches!(&item.progress, Fact::Unknown(why) if why.contains("phase")), "{:?}", item.progress);
         assert_eq!(contract.image_patch("r/e:v2"), json!({"spec": {"engine": {"image": "r/e:v2"}}}));
+    }
+
+    #[rstest]
+    #[case::the_contract(json!({}), json!({"selector": "app=a"}), Some("app=a"))]
+    #[case::nothing_told(json!({}), json!({}), None)]
+    #[case::no_text(json!({}), json!({"selector": {"app": "a"}}), None)]
+    #[case::all_pods_are_nobodys(json!({}), json!({"selector": " "}), None)]
+    #[case::an_expression(json!({"podSelector": "'app=' + self.metadata.name"}), json!({"selector": "other=a"}), Some("app=a"))]
+    #[case::one_that_cannot_tell(json!({"podSelector": "self.status.labels"}), json!({"selector": "other=a"}), None)]
+    fn e12_how_the_pods_of_a_resource_are_found(
+        #[case] target: Value,
+        #[case] status: Value,
+        #[case] expected: Option<&str>,
+    ) {
+        let found = contract(target).pods_of(&dicom(json!({"image": "r/d:v1"}), status));
+        assert_eq!(found.as_deref(), expected);
     }
 
     #[test]

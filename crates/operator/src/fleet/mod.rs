@@ -10,6 +10,7 @@
 
 mod author;
 mod contract;
+mod diagnose;
 mod gates;
 mod namespaces;
 mod pace;
@@ -37,6 +38,8 @@ use windlass_plan::{
     bug::{self, Bug},
     fleet::{Index, Item, ItemId, Plan, Terms, TierName, Verdict, View, decide},
 };
+
+pub use self::diagnose::Diagnoses;
 
 use self::{
     contract::Contract,
@@ -74,7 +77,10 @@ enum Tended {
 pub async fn look_after(actor: Actor<'_>, name: &str, poke: &Notify) {
     loop {
         let pause = match Box::pin(tend(actor, name, poke)).await {
-            Ok(Tended::Gone) => return actor.context.metrics.forget_fleet(name),
+            Ok(Tended::Gone) => {
+                actor.context.diagnoses.forget(name);
+                return actor.context.metrics.forget_fleet(name);
+            }
             Ok(Tended::Again(pause)) => {
                 actor.context.metrics.pass(None);
                 pause
@@ -374,6 +380,16 @@ enum Round {
     Wait(Duration),
 }
 
+impl Round {
+    /// The same, and after so long at the latest.
+    fn within(self, most: Option<Duration>) -> Self {
+        match (self, most) {
+            (Self::Wait(pause), Some(most)) => Self::Wait(pause.min(most.max(GATHER))),
+            (round @ (Self::Gone | Self::Anew(_) | Self::Wait(_)), _) => round,
+        }
+    }
+}
+
 /// One look: decide, reserve, write, report.
 async fn round<'a>(
     actor: Actor<'a>,
@@ -406,6 +422,7 @@ async fn round<'a>(
     } else {
         fleet.index.rebuild(terms, now);
     }
+    let looked = diagnose::look(actor, fleet, &resource, &want, &record).await;
     let (asked, handled) = (&resource.spec.requests, &before.requests);
     let asks = Asks::of(&resource, &context.settings, asking.see(&fleet.index));
     let (gates, tier_gates) = asks.gates(asking);
@@ -414,7 +431,7 @@ async fn round<'a>(
         record: &record,
         gates: &gates,
         tier_gates: &tier_gates,
-        diagnoses: &BTreeMap::new(),
+        diagnoses: &looked.diagnoses,
         approve: fleet::is_fresh(asked.approve.as_ref(), handled.approve.as_ref()),
         retry: fleet::is_fresh(asked.retry.as_ref(), handled.retry.as_ref()),
     };
@@ -427,14 +444,14 @@ async fn round<'a>(
     if plan.stamps.is_empty() && status.starting.is_none() {
         // Nothing is said before those were heard who are asked: that they were not would be news to nobody.
         let heard = Ok(Round::Wait(context.settings.idle_recheck));
-        return if told { rest(actor, &resource, fleet, &plan, status).await } else { heard };
+        return if told { Ok(rest(actor, &resource, fleet, &plan, status).await?.within(looked.again)) } else { heard };
     }
     let starting = status.starting.clone();
     if bug::active(Bug::BatchNotReserved) {
         status.batch = Vec::new();
     }
     // Also where it says nothing new: the API server must say that the ServiceImage is still what was decided on, and still ours.
-    write(actor, &resource, status).await?;
+    write(actor, &resource, fleet::reserving(&before, status)).await?;
     fleet.wrote = Some(Instant::now());
     tell_plan(actor, &resource, &plan).await;
     if let Some(starting) = &starting {

@@ -14,6 +14,7 @@ use std::{collections::BTreeMap, time::Duration};
 use jiff::Timestamp;
 
 use super::{
+    diagnosis::Diagnosis,
     gates::{self, are_content, before_done, before_next},
     index::{Index, Standing, TierIndex},
     item::{Fence, ItemId, Progress},
@@ -48,17 +49,6 @@ pub struct View<'a> {
     pub approve: bool,
     /// A person asks to try again.
     pub retry: bool,
-}
-
-/// What is wrong with the pods behind a tier's resources (E12).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diagnosis {
-    /// In a word.
-    pub reason: Reason,
-    /// All or some, which image, one example, and its own words.
-    pub message: String,
-    /// Waiting is pointless: all of them are like this, and none will get better by itself.
-    pub hopeless: bool,
 }
 
 /// One write: this image on this resource, as it was seen.
@@ -309,8 +299,7 @@ fn trouble(tier: &Tier, view: &View<'_>, record: &Record) -> Option<Hold> {
             )
         }
     };
-    let diagnosed = view.diagnoses.get(&tier.name);
-    let cause = diagnosed.map(|diagnosis| format!("; {}", diagnosis.message)).unwrap_or_default();
+    let cause = cause(view, tier);
     if let Some(id) = index.of(Standing::Failed).next() {
         let others = others(index.count(Standing::Failed));
         let message = format!("{}: {id}{others} {}{cause}", tier.name, words(id));
@@ -319,14 +308,38 @@ fn trouble(tier: &Tier, view: &View<'_>, record: &Record) -> Option<Hold> {
     if kept.complete {
         return None;
     }
-    if let Some(diagnosis) = diagnosed.filter(|diagnosis| diagnosis.hopeless) {
+    let in_canary = kept.shares_done < tier.canary.len();
+    let diagnosed = view.diagnoses.get(&tier.name);
+    if let Some(diagnosis) = diagnosed.filter(|diagnosis| is_hopeless(diagnosis, tier, view.index, index, in_canary)) {
         return Some(Hold::new(diagnosis.reason, format!("{}: {}", tier.name, diagnosis.message)));
     }
-    let allowed = tier.failures_allowed(index.total(), kept.shares_done < tier.canary.len());
+    let allowed = tier.failures_allowed(index.total(), in_canary);
     let ignored = index.count(Standing::Ignored);
     let id = index.of(Standing::Ignored).next().filter(|_| ignored > allowed && !bug::active(Bug::FailureIgnored))?;
     let message = format!("{}: {ignored} resources failed, and {allowed} may; {id} {}{cause}", tier.name, words(id));
     Some(Hold::new(Reason::TooManyFailures, message))
+}
+
+/// What the pods of a tier say, to be added to a message.
+fn cause(view: &View<'_>, tier: &Tier) -> String {
+    view.diagnoses.get(&tier.name).map(|diagnosis| format!("; {}", diagnosis.message)).unwrap_or_default()
+}
+
+/// Waiting for those that are on their way is pointless, as far as that is still so: they count as failed before their time, and what a
+/// failure would do, this does (E4, E12).
+fn is_hopeless(diagnosis: &Diagnosis, tier: &Tier, fleet: &Index, index: &TierIndex, in_canary: bool) -> bool {
+    let ids = &diagnosis.hopeless;
+    let underway = |id: &ItemId| {
+        let standing = fleet.standing(id).filter(|(name, _)| **name == tier.name).map(|(_, standing)| standing);
+        matches!(standing, Some(Standing::Moving | Standing::Failed | Standing::Ignored))
+    };
+    let well = index.count(Standing::Done) > 0;
+    if ids.is_empty() || !ids.iter().all(underway) || well || bug::active(Bug::HopelessIgnored) {
+        return false;
+    }
+    let halts = ids.iter().filter_map(|id| fleet.item(id)).any(|item| item.failure_halts);
+    let alike = index.count(Standing::Moving).saturating_add(index.count(Standing::Ignored));
+    halts || alike > tier.hopeless_allowed(index.total(), in_canary)
 }
 
 fn others(count: usize) -> String {
@@ -348,7 +361,7 @@ fn next(
 ) -> Result<Vec<Stamping>, Hold> {
     let Some(index) = view.index.tier(&tier.name) else { return Ok(Vec::new()) };
     // A share that is well soaks on, whatever else is waited for.
-    let share = share(tier, index, kept, now);
+    let share = share(tier, index, kept, &cause(view, tier), now);
     if let Some(hold) = gates::objection(asked).and_then(|gate| gate.hold.clone()) {
         return Err(hold);
     }
@@ -366,8 +379,11 @@ fn next(
         return Ok(stamps);
     }
     if outdated > 0 {
-        let message =
-            format!("{}: {in_flight} are on their way, and no more may be; {outdated} are to come", tier.name);
+        let message = format!(
+            "{}: {in_flight} are on their way, and no more may be; {outdated} are to come{}",
+            tier.name,
+            cause(view, tier)
+        );
         return Err(Hold::new(Reason::InFlightLimit, message).until(index.next_due()));
     }
     Err(waits_for(tier, view, index))
@@ -383,14 +399,18 @@ fn waits_for(tier: &Tier, view: &View<'_>, index: &TierIndex) -> Hold {
     }
     let example = index.of(Standing::Moving).chain(index.of(Standing::Reserved)).next();
     let example = example.map(|id| format!(", such as {id}")).unwrap_or_default();
-    let cause = view.diagnoses.get(&tier.name).map(|diagnosis| format!("; {}", diagnosis.message)).unwrap_or_default();
-    let message =
-        format!("{}: {} of {} are not up to date yet{example}{cause}", tier.name, index.remaining(), index.total());
+    let message = format!(
+        "{}: {} of {} are not up to date yet{example}{}",
+        tier.name,
+        index.remaining(),
+        index.total(),
+        cause(view, tier)
+    );
     Hold::new(Reason::AwaitingResources, message).until(index.next_due())
 }
 
 /// How many more the share that goes first has room for; or that it has to be well for a while (E12).
-fn share(tier: &Tier, index: &TierIndex, kept: &mut TierRecord, now: Timestamp) -> Result<usize, Hold> {
+fn share(tier: &Tier, index: &TierIndex, kept: &mut TierRecord, cause: &str, now: Timestamp) -> Result<usize, Hold> {
     let total = index.total();
     let untouched = index.count(Standing::Outdated).saturating_add(index.count(Standing::Astray));
     let stamped = total.saturating_sub(untouched);
@@ -403,7 +423,7 @@ fn share(tier: &Tier, index: &TierIndex, kept: &mut TierRecord, now: Timestamp) 
         let moving = index.remaining().saturating_sub(untouched);
         if moving > 0 {
             kept.well_since = None;
-            let message = format!("{}: {moving} of the first {stamped} are not up to date yet", tier.name);
+            let message = format!("{}: {moving} of the first {stamped} are not up to date yet{cause}", tier.name);
             return Err(Hold::new(Reason::AwaitingResources, message).until(index.next_due()));
         }
         let since = *kept.well_since.get_or_insert(now);

@@ -137,6 +137,11 @@ impl TierIndex {
         self.due.first().map(|(at, _)| *at)
     }
 
+    /// Those that are on their way, longest first.
+    pub fn longest_first(&self) -> impl Iterator<Item = &ItemId> {
+        self.due.iter().map(|(_, id)| id)
+    }
+
     /// The next ones to change, at most so many, in their order, as far as their lanes have room.
     pub fn take(&self, limit: usize, lanes: &Lanes) -> Vec<ItemId> {
         let mut open = self.open.iter().peekable();
@@ -276,6 +281,13 @@ impl Index {
         let item = self.items.get(id)?;
         let (name, terms) = self.terms.tier_of(&item.tier)?;
         Some((name, stand(item, terms, &self.terms, self.reserved.contains(id), self.now)))
+    }
+
+    /// Since when a resource has been on its way, as its deadline counts; none where nothing tells.
+    pub fn since(&self, id: &ItemId) -> Option<Timestamp> {
+        let item = self.items.get(id)?;
+        let (_, terms) = self.terms.tier_of(&item.tier)?;
+        since(item, terms, &self.terms)
     }
 
     /// A resource was seen like this.
@@ -418,14 +430,19 @@ fn set<T: Ord>(set: &mut BTreeSet<T>, value: T, present: bool) {
     }
 }
 
-/// When a resource that is on its way has taken too long.
-fn due(item: &Item, tier: &TierTerms, terms: &Terms) -> Timestamp {
+/// Since when a resource has been on its way.
+fn since(item: &Item, tier: &TierTerms, terms: &Terms) -> Option<Timestamp> {
     let stamped = item.stamp.as_ref().filter(|stamp| Some(&stamp.image) == item.image.as_ref()).map(|stamp| stamp.at);
     let unready = match &item.progress {
         Fact::Known(Progress::Moving { since }) => *since,
         Fact::Known(Progress::Ready | Progress::Failed(_)) | Fact::Unknown(_) => None,
     };
-    let from = stamped.or(tier.begun_at).max(unready).max(terms.retried_at);
+    stamped.or(tier.begun_at).max(unready).max(terms.retried_at)
+}
+
+/// When it has taken too long.
+fn due(item: &Item, tier: &TierTerms, terms: &Terms) -> Timestamp {
+    let from = since(item, tier, terms);
     from.map_or(Timestamp::MAX, |from| from.saturating_add(tier.deadline).unwrap_or(Timestamp::MAX))
 }
 

@@ -56,6 +56,9 @@ impl Share {
     }
 }
 
+/// So many failures are put up with where nobody says how many.
+const FEW: usize = 3;
+
 /// One tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tier {
@@ -84,8 +87,14 @@ impl Tier {
         match self.max_failures {
             Some(amount) => amount.of(total),
             None if in_canary => 0,
-            None => share(total, 1, 0).max(3),
+            None => share(total, 1, 0).max(FEW),
         }
+    }
+
+    /// The same where all are alike and nobody is well: a share of a large tier is put up with because the others are well.
+    pub fn hopeless_allowed(&self, total: usize, in_canary: bool) -> usize {
+        let few = self.failures_allowed(total, in_canary);
+        if self.max_failures.is_some() { few } else { few.min(FEW) }
     }
 }
 

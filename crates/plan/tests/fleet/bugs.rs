@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use rstest::rstest;
 use windlass_plan::bug::{Bug, plant};
 
-use super::{gates, limits, shares, walks::walk};
+use super::{diagnoses, gates, limits, shares, walks::walk};
 
 /// More walks than any of them needs.
 const WALKS: u64 = 3_000;
@@ -43,4 +43,12 @@ fn a_bug_that_walks_do_not_show_is_caught(#[case] bug: Bug, #[case] test: fn()) 
     let result = catch_unwind(test);
     plant(None);
     assert!(result.is_err(), "{bug:?}");
+}
+
+#[test]
+fn marching_on_with_an_image_that_nobody_can_run_is_caught() {
+    plant(Some(Bug::HopelessIgnored));
+    let result = catch_unwind(diagnoses::e12_an_image_that_nobody_can_pull_is_not_waited_for);
+    plant(None);
+    assert!(result.is_err());
 }

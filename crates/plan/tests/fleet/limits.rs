@@ -2,8 +2,8 @@
 
 use rstest::rstest;
 use windlass_plan::{
-    Fact, Reason,
-    fleet::{Amount, Diagnosis, Lane, Progress, Standing, TierName, Verdict},
+    Fact,
+    fleet::{Amount, Lane, Progress, Standing, Verdict},
 };
 
 use super::world::{V1, V2, World, at_most, id, reason, serving, tier, want};
@@ -111,22 +111,4 @@ fn e12_taking_too_long_is_a_failure_and_retry_gives_another_chance() {
     world.retry = true;
     world.step();
     assert_eq!(reason(&world.step()), "AwaitingResources");
-}
-
-#[test]
-fn e12_an_image_that_nobody_can_pull_is_not_waited_for() {
-    let mut world = ten();
-    world.want.tiers[0].max_in_flight = Some(at_most(2));
-    world.step();
-    let message = "all of 2 can't pull r/dicom:v2: manifest unknown".to_owned();
-    let mut diagnosis = Diagnosis { reason: Reason::ImagePullFailed, message, hopeless: false };
-    world.diagnoses.insert(TierName::default(), diagnosis.clone());
-    let plan = world.step();
-    assert_eq!(reason(&plan), "InFlightLimit");
-    diagnosis.hopeless = true;
-    world.diagnoses.insert(TierName::default(), diagnosis);
-    let plan = world.step();
-    let Verdict::Halt(hold) = &plan.verdict else { panic!("{plan:?}") };
-    assert_eq!(hold.reason, Reason::ImagePullFailed);
-    assert!(hold.message.contains("manifest unknown"), "{}", hold.message);
 }

@@ -3,6 +3,7 @@
 #[cfg(feature = "seeded-bugs")]
 mod bugs;
 mod contests;
+mod diagnoses;
 mod gates;
 mod index;
 mod limits;

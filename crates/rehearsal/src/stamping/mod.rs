@@ -184,6 +184,8 @@ fn said(dicom: &Dicom, over: bool, now: Timestamp) -> DicomStatus {
     };
     DicomStatus {
         observed_generation: dicom.metadata.generation.unwrap_or(0),
+        // Nobody plays pods.
+        selector: None,
         conditions: all.into_iter().map(condition).collect(),
     }
 }
