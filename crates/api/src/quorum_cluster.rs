@@ -191,7 +191,8 @@ impl SystemType {
         match self {
             Self::Pd => path::PD,
             Self::Etcd => path::ETCD,
-            Self::OpenBao | Self::Vault => path::OPENBAO,
+            Self::OpenBao => path::OPENBAO,
+            Self::Vault => path::VAULT,
             Self::Http => path::HTTP,
         }
     }
@@ -238,7 +239,7 @@ fn default_port() -> i32 {
     2379
 }
 
-/// TLS to the members. The certificate must be valid for the pod's DNS name.
+/// TLS to the members. The pod's address is dialled, and its certificate must be valid for the pod's DNS name, or for `serverName`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.caSecret) != has(self.caConfigMap)").message("set exactly one of caSecret and caConfigMap"))]
@@ -255,6 +256,21 @@ pub struct Tls {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub client_secret: Option<String>,
+    /// The name that a member's certificate must carry, where that is not `POD.SERVICE.NAMESPACE.svc`; `{pod}` stands for the pod's name, as
+    /// in `{pod}.etcd.example`. A name without it is the same for all, as in a certificate that they share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253), regex(pattern = SERVER_NAME))]
+    pub server_name: Option<String>,
+}
+
+/// A DNS name in which `{pod}` may stand. No wildcard: what is verified is one name.
+const SERVER_NAME: &str = r"^([a-z0-9]|\{pod\})(([a-z0-9-]|\{pod\})*([a-z0-9]|\{pod\}))?(\.([a-z0-9]|\{pod\})(([a-z0-9-]|\{pod\})*([a-z0-9]|\{pod\}))?)*$";
+
+impl Tls {
+    /// The name that this pod's certificate must carry; `dns` is the pod's own.
+    pub fn name_of(&self, pod: &str, dns: &str) -> String {
+        self.server_name.as_ref().map_or_else(|| dns.to_owned(), |template| template.replace("{pod}", pod))
+    }
 }
 
 /// How Windlass gets a token: exactly one of these. Its policy in OpenBao or Vault must allow `read` on `sys/storage/raft/configuration` and

@@ -45,7 +45,7 @@ struct Snapshot {
     /// Whose snapshot
     #[arg(long, value_enum, ignore_case = true)]
     system: System,
-    /// A member to ask, in this order: NAME:PORT@ADDRESS
+    /// A member to ask, in this order: POD=NAME:PORT@ADDRESS
     #[arg(long = "member", required = true, value_name = "MEMBER")]
     members: Vec<Member>,
     /// Nothing is begun after this moment, and all is given up then

@@ -25,9 +25,11 @@ use crate::{
 /// How long may pass without a byte.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A member to ask: `NAME:PORT@ADDRESS`. The address is dialled, the name is verified (H42).
+/// A member to ask: `POD=NAME:PORT@ADDRESS`. The address is dialled, the name is verified (H42).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
+    /// How people call it.
+    pub pod: String,
     /// What its certificate must say.
     pub name: String,
     /// Where it listens.
@@ -40,10 +42,12 @@ impl FromStr for Member {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let shape = || format!("{text} is not NAME:PORT@ADDRESS");
-        let (place, address) = text.rsplit_once('@').ok_or_else(shape)?;
+        let shape = || format!("{text} is not POD=NAME:PORT@ADDRESS");
+        let (pod, place) = text.split_once('=').filter(|(pod, _)| !pod.is_empty()).ok_or_else(shape)?;
+        let (place, address) = place.rsplit_once('@').ok_or_else(shape)?;
         let (name, port) = place.rsplit_once(':').filter(|(name, _)| !name.is_empty()).ok_or_else(shape)?;
         Ok(Self {
+            pod: pod.to_owned(),
             name: name.to_owned(),
             port: port.parse().map_err(|_| shape())?,
             address: address.parse().map_err(|_| shape())?,
@@ -53,8 +57,8 @@ impl FromStr for Member {
 
 impl Member {
     fn peer(&self, tls: bool) -> Peer {
-        let pod = self.name.split('.').next().unwrap_or(&self.name).to_owned();
-        Peer { pod, address: self.address, port: self.port, server_name: self.name.clone(), tls }
+        let Self { pod, name, port, address } = self;
+        Peer { pod: pod.clone(), address: *address, port: *port, server_name: name.clone(), tls }
     }
 }
 

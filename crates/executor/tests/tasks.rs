@@ -60,7 +60,7 @@ impl Server {
     }
 
     fn member(&self) -> Member {
-        format!("etcd-0.etcd.registry.svc:{}@127.0.0.1", self.port).parse().unwrap()
+        format!("etcd-0=etcd-0.etcd.registry.svc:{}@127.0.0.1", self.port).parse().unwrap()
     }
 
     fn heard(&self) -> Vec<String> {
@@ -203,7 +203,7 @@ async fn the_next_member_is_asked_when_one_gives_none() {
     let top = tempfile::tempdir().unwrap();
     let sick = Server::start(broken(&etcd_stream(&vec![42; 300_000]), 1_000)).await;
     let well = Server::start(answer("200 OK", &etcd_stream(&vec![42; 300_000]))).await;
-    let nobody: Member = "etcd-1.etcd.registry.svc:1@127.0.0.1".parse().unwrap();
+    let nobody: Member = "etcd-1=etcd-1.etcd.registry.svc:1@127.0.0.1".parse().unwrap();
     let members = vec![nobody, sick.member(), well.member()];
     let stored = take(&order(SystemType::Etcd, members, folder(&top))).await.unwrap();
     assert_eq!((stored.bytes, sick.heard().len(), files(top.path()).len()), (300_032, 1, 1));
@@ -294,10 +294,12 @@ async fn a_bucket_that_refuses_is_told(#[case] status: &str, #[case] class: Clas
 }
 
 #[rstest]
-#[case("etcd-0.etcd:2379")]
-#[case("etcd-0.etcd@10.0.0.1")]
-#[case(":2379@10.0.0.1")]
-#[case("etcd-0:2379@etcd")]
+#[case("etcd-0=etcd-0.etcd:2379")]
+#[case("etcd-0=etcd-0.etcd@10.0.0.1")]
+#[case("etcd-0=:2379@10.0.0.1")]
+#[case("etcd-0=etcd-0:2379@etcd")]
+#[case("=etcd-0.etcd:2379@10.0.0.1")]
+#[case("etcd-0.etcd:2379@10.0.0.1")]
 fn what_names_no_member_is_refused(#[case] text: &str) {
     assert!(text.parse::<Member>().unwrap_err().contains("NAME:PORT@ADDRESS"));
 }

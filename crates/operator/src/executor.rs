@@ -208,7 +208,8 @@ fn job(
     pod.say("snapshot");
     pod.option("system", resource.spec.system.type_.name());
     for peer in leader_first(observed) {
-        pod.option("member", &format!("{}:{}@{}", peer.server_name, peer.port, peer.address));
+        let Peer { pod: called, address, port, server_name, tls: _ } = peer;
+        pod.option("member", &format!("{called}={server_name}:{port}@{address}"));
     }
     pod.option("not-after", &not_after.to_string());
     pod.option("file", &file(resource, attempt));

@@ -247,9 +247,10 @@ fn places(set: &StatefulSet, namespace: &str, pods: &[Pod]) -> Vec<Place> {
 /// How each pod with an address is reached, ready or not.
 fn peers(resource: &QuorumCluster, places: &[Place]) -> Vec<Peer> {
     let port = u16::try_from(resource.spec.system.port).unwrap_or_default();
-    let tls = resource.spec.system.tls.is_some();
-    let peer = |place: &Place| {
-        Some(Peer { pod: place.pod.clone(), address: place.address?, port, server_name: place.dns.clone(), tls })
+    let tls = resource.spec.system.tls.as_ref();
+    let peer = |Place { pod, dns, address }: &Place| {
+        let server_name = tls.map_or_else(|| dns.clone(), |tls| tls.name_of(pod, dns));
+        Some(Peer { pod: pod.clone(), address: (*address)?, port, server_name, tls: tls.is_some() })
     };
     places.iter().filter_map(peer).collect()
 }

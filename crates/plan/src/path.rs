@@ -17,6 +17,8 @@ pub struct Path {
     pub minors: Minors,
     /// What must run before a minor release is entered.
     pub doorsteps: &'static [Doorstep],
+    /// Ways that are known to end badly although the system itself lets one try.
+    pub pitfalls: &'static [Pitfall],
 }
 
 /// How minor releases are passed.
@@ -37,8 +39,60 @@ pub struct Doorstep {
     pub from: (u64, u64, u64),
 }
 
-/// PD: no rule of this kind is known. Going back is a downgrade of the data and has a switch of its own (H15).
-pub const PD: Path = Path { system: "PD", minors: Minors::Freely, doorsteps: &[] };
+/// A way that is known to end badly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pitfall {
+    /// Where it begins.
+    pub from: Releases,
+    /// Where it leads to.
+    pub to: Releases,
+    /// What happens there, and who says so.
+    pub why: &'static str,
+    /// What to do instead.
+    pub instead: &'static str,
+}
+
+/// A release, like 3.5.26.
+pub type Release = (u64, u64, u64);
+
+/// Releases from one on, and below another. What comes before a release, like 2.6.0-beta, counts as that release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Releases {
+    /// The first of them.
+    pub first: Release,
+    /// The first that is none of them; none where they have no end.
+    pub end: Option<Release>,
+}
+
+impl Releases {
+    const fn below(end: Release) -> Self {
+        Self { first: (0, 0, 0), end: Some(end) }
+    }
+
+    const fn one((major, minor, patch): Release) -> Self {
+        Self { first: (major, minor, patch), end: Some((major, minor, patch.saturating_add(1))) }
+    }
+
+    fn hold(&self, version: &Version) -> bool {
+        let release = version.release();
+        release >= self.first && self.end.is_none_or(|end| release < end)
+    }
+}
+
+/// PD. Going back is a downgrade of the data and has a switch of its own (H15).
+///
+/// - 4.0 is passed through: docs.pingcap.com, "Upgrade TiDB Using TiUP", which is for PD as well (pd#1373).
+pub const PD: Path = Path {
+    system: "PD",
+    minors: Minors::Freely,
+    doorsteps: &[],
+    pitfalls: &[Pitfall {
+        from: Releases::below((4, 0, 0)),
+        to: Releases { first: (5, 0, 0), end: None },
+        why: "PingCAP does not support this way at one go",
+        instead: "go to 4.0 first",
+    }],
+};
 
 /// etcd.
 ///
@@ -47,19 +101,64 @@ pub const PD: Path = Path { system: "PD", minors: Minors::Freely, doorsteps: &[]
 ///   the last member has been replaced.
 /// - 3.6 from 3.5.26: etcd.io/docs, "Upgrade etcd from v3.5 to v3.6". Older ones can bring learners and removed members back to
 ///   life (etcd#19557, etcd#20793).
-pub const ETCD: Path =
-    Path { system: "etcd", minors: Minors::OneByOne, doorsteps: &[Doorstep { into: (3, 6), from: (3, 5, 26) }] };
+pub const ETCD: Path = Path {
+    system: "etcd",
+    minors: Minors::OneByOne,
+    doorsteps: &[Doorstep { into: (3, 6), from: (3, 5, 26) }],
+    pitfalls: &[],
+};
 
-/// OpenBao and Vault: releases may be skipped. Going back is a downgrade of the data and has a switch of its own (H15).
-pub const OPENBAO: Path = Path { system: "OpenBao", minors: Minors::Freely, doorsteps: &[] };
+/// OpenBao: releases may be skipped (openbao.org/docs, "Upgrading OpenBao"). Going back is a downgrade of the data and has a switch of
+/// its own (H15).
+///
+/// - 2.6.0 renamed the service by which standbys forward requests and tell the leader that they live, so that beside an older leader they
+///   can do neither (openbao#3899, openbao#3676). 2.6.3 answers to both names (openbao#3922). On the way back it is the old standbys that
+///   can't, and staying would be worse.
+pub const OPENBAO: Path = Path {
+    system: "OpenBao",
+    minors: Minors::Freely,
+    doorsteps: &[],
+    pitfalls: &[Pitfall {
+        from: Releases::below((2, 6, 0)),
+        to: Releases { first: (2, 6, 0), end: Some((2, 6, 3)) },
+        why: "its standbys can't forward requests to an older leader (openbao#3899)",
+        instead: "go to 2.6.3 or later",
+    }],
+};
+
+/// Vault: releases may be skipped (developer.hashicorp.com/vault/docs, "Upgrading Vault"). Going back is a downgrade of the data and has a
+/// switch of its own (H15).
+///
+/// - Performance standbys of 1.14.12, 1.15.8 and 1.16.2 fall back to plain ones at every unseal; HashiCorp asks to wait for the next patch
+///   release (vault#27062).
+pub const VAULT: Path = Path {
+    system: "Vault",
+    minors: Minors::Freely,
+    doorsteps: &[],
+    pitfalls: &[reverting_standbys((1, 14, 12)), reverting_standbys((1, 15, 8)), reverting_standbys((1, 16, 2))],
+};
+
+const fn reverting_standbys(release: Release) -> Pitfall {
+    Pitfall {
+        from: Releases::below(release),
+        to: Releases::one(release),
+        why: "its performance standbys don't stay such (vault#27062)",
+        instead: "go to the next patch release",
+    }
+}
 
 /// A system that a resource describes: no rule is known. Going back is a downgrade of the data and has a switch of its own (H15).
-pub const HTTP: Path = Path { system: "the system", minors: Minors::Freely, doorsteps: &[] };
+pub const HTTP: Path = Path { system: "the system", minors: Minors::Freely, doorsteps: &[], pitfalls: &[] };
 
 impl Path {
     /// Whether there is a way from one version to another; if not, why, and which way there is. `told` is the version that the
     /// system itself was told to go back to, where it has such a thing.
     pub fn check(&self, from: &Version, to: &Version, told: Option<&Version>) -> Result<(), String> {
+        if let Some(Pitfall { why, instead, .. }) =
+            self.pitfalls.iter().find(|pit| pit.from.hold(from) && pit.to.hold(to))
+        {
+            return Err(format!("{} does not go well from {from} to {to}: {why}; {instead}", self.system));
+        }
         let (before, after) = (from.minor(), to.minor());
         if before == after || self.minors == Minors::Freely {
             return Ok(());
@@ -94,7 +193,7 @@ impl Path {
 mod tests {
     use rstest::rstest;
 
-    use super::{ETCD, PD};
+    use super::{ETCD, OPENBAO, PD, Path, VAULT};
 
     #[rstest]
     #[case::patch("3.5.26", "3.5.35", None, None)]
@@ -127,9 +226,35 @@ mod tests {
     }
 
     #[rstest]
-    #[case("6.5.0", "8.5.3")]
-    #[case("8.5.3", "6.5.0")]
-    fn pd_goes_anywhere(#[case] from: &str, #[case] to: &str) {
-        assert_eq!(PD.check(&from.parse().unwrap(), &to.parse().unwrap(), None), Ok(()));
+    #[case::pd(PD, "6.5.0", "8.5.3")]
+    #[case::pd_back(PD, "8.5.3", "6.5.0")]
+    #[case::pd_to_what_is_passed_through(PD, "3.1.2", "4.0.16")]
+    #[case::pd_from_there(PD, "4.0.16", "8.5.3")]
+    #[case::openbao(OPENBAO, "2.2.0", "2.5.5")]
+    #[case::openbao_to_where_it_was_mended(OPENBAO, "2.5.5", "2.6.3")]
+    #[case::openbao_within(OPENBAO, "2.6.0", "2.6.2")]
+    #[case::openbao_from_a_beta_that_has_the_new_name(OPENBAO, "2.6.0-beta20260622", "2.6.2")]
+    #[case::openbao_back(OPENBAO, "2.6.1", "2.5.5")]
+    #[case::vault(VAULT, "1.13.2", "1.16.3")]
+    #[case::vault_that_is_there_already(VAULT, "1.16.2", "1.16.2")]
+    fn there_is_a_way(#[case] path: Path, #[case] from: &str, #[case] to: &str) {
+        assert_eq!(path.check(&from.parse().unwrap(), &to.parse().unwrap(), None), Ok(()));
+    }
+
+    #[rstest]
+    #[case::pd(PD, "3.1.2", "5.0.0", "go to 4.0 first")]
+    #[case::pd_far(PD, "2.1.19", "8.5.3", "go to 4.0 first")]
+    #[case::openbao(OPENBAO, "2.5.5", "2.6.2", "go to 2.6.3 or later")]
+    #[case::openbao_far(OPENBAO, "2.0.0", "2.6.0", "openbao#3899")]
+    #[case::openbao_to_a_beta(OPENBAO, "2.5.5", "2.6.0-beta20260622", "openbao#3899")]
+    #[case::vault(VAULT, "1.16.1", "1.16.2", "next patch release")]
+    fn a_way_that_ends_badly_is_not_taken(
+        #[case] path: Path,
+        #[case] from: &str,
+        #[case] to: &str,
+        #[case] words: &str,
+    ) {
+        let why = path.check(&from.parse().unwrap(), &to.parse().unwrap(), None).unwrap_err();
+        assert!(why.contains(words) && why.starts_with(path.system), "{why}");
     }
 }

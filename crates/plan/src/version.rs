@@ -39,6 +39,11 @@ impl Version {
         (self.0.major, self.0.minor)
     }
 
+    /// The release that it is, or comes before.
+    pub fn release(&self) -> (u64, u64, u64) {
+        (self.0.major, self.0.minor, self.0.patch)
+    }
+
     /// This release or a later one.
     pub fn is_at_least(&self, (major, minor, patch): (u64, u64, u64)) -> bool {
         self.0 >= semver::Version::new(major, minor, patch)

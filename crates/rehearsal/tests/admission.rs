@@ -120,6 +120,19 @@ async fn a_system_is_described_where_nothing_is_known_of_it_and_only_there() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_name_to_verify_is_one_name() {
+    let with = |name: &str| json!({"system": {"tls": {"caSecret": "ca", "serverName": name}}});
+    for right in ["{pod}.etcd.example", "etcd.example", "etcd-{pod}.example", "{pod}", "a.{pod}.example"] {
+        assert_eq!(create(&api(), with(right)).await.0, 201, "{right}");
+    }
+    for wrong in
+        ["", "*.etcd.example", "{ordinal}.etcd.example", "{pod", "pod}.x", ".x", "x.", "-x", "x-", "a b", "https://x"]
+    {
+        is_refused(&create(&api(), with(wrong)).await, "spec.system.tls.serverName");
+    }
+}
+
 /// The operator logs in to OpenBao and Vault, and shows its token to nothing else (H41).
 #[tokio::test(start_paused = true)]
 async fn a_token_is_for_systems_that_take_one() {

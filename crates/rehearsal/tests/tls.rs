@@ -6,6 +6,9 @@ mod support;
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
 use serde_json::{Value, json};
 use support::{A_WHILE, Spoken, TO, tell_with, three, with};
 use windlass_operator::{
@@ -17,7 +20,10 @@ use windlass_sim::{
     harness::Seat,
     scenario::{Action, Ending, Subject},
 };
-use windlass_systems::{Secret, transport::Transport};
+use windlass_systems::{
+    Secret,
+    transport::{Fault, Peer, Transport},
+};
 
 /// A certificate that signs nothing.
 const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----
@@ -53,6 +59,55 @@ fn operator(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>> {
         context.dial = Arc::new(Checked(context.dial.clone()));
         windlass_operator::run(&context, std::future::pending()).await;
     })
+}
+
+/// Members whose certificates are for all names of one domain, and for nothing else.
+struct Certified {
+    domain: &'static str,
+    way: Arc<dyn Transport>,
+}
+
+impl Transport for Certified {
+    fn send(&self, peer: &Peer, request: Request<Bytes>) -> BoxFuture<'static, std::io::Result<Response<Bytes>>> {
+        let label = peer.server_name.strip_suffix(self.domain).filter(|label| !label.contains('.'));
+        if label.is_some_and(|label| label == peer.pod) {
+            return self.way.send(peer, request);
+        }
+        let fault = Fault::Untrusted(format!("not valid for {}", peer.server_name));
+        Box::pin(async move { Err(fault.into()) })
+    }
+}
+
+struct WithCertificates(Arc<dyn Dial>);
+
+impl Dial for WithCertificates {
+    fn transport(&self, tls: Option<&TlsMaterial>) -> Result<Arc<dyn Transport>, String> {
+        Ok(Arc::new(Certified { domain: ".pd.example", way: self.0.transport(tls)? }))
+    }
+
+    fn login_token(&self) -> Result<Secret, String> {
+        self.0.login_token()
+    }
+}
+
+fn operator_that_verifies(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>> {
+    Box::pin(async move {
+        let mut context = context(seat);
+        context.dial = Arc::new(WithCertificates(context.dial.clone()));
+        windlass_operator::run(&context, std::future::pending()).await;
+    })
+}
+
+/// H42: the address is dialled as ever, another name is verified.
+#[test]
+fn certificates_for_names_outside_the_cluster() {
+    let mut objects = with(three(), "QuorumCluster", |resource| resource["spec"]["system"]["tls"] = ca_only());
+    objects.push(authority());
+    let mend = pd::spec(json!({"system": {"tls": {"serverName": "{pod}.pd.example"}}}));
+    let tale = tell_with(objects, vec![pd::after(A_WHILE, mend)], Ending::Ready, &operator_that_verifies);
+    tale.touched_nothing(tale.before_all());
+    tale.last_said(tale.before_all()).is_waiting("MembersUnknown", &["not valid for pd-0.pd.tikv.svc"]);
+    tale.ended_ready_at(TO);
 }
 
 fn secret(name: &str, entries: &Value) -> Value {

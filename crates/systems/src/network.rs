@@ -176,10 +176,19 @@ async fn connect(connector: Option<TlsConnector>, peer: Peer) -> io::Result<Box<
     let Some(connector) = connector else {
         return Err(Fault::Untrusted("the pod uses TLS and no CA bundle was given".to_owned()).into());
     };
-    let name = ServerName::try_from(peer.server_name)
-        .map_err(|_| Fault::Untrusted("the name to verify is not a DNS name".to_owned()))?;
-    let secured = connector.connect(name, socket).await.map_err(|error| explained(&error))?;
+    let wanted = peer.server_name;
+    let name = ServerName::try_from(wanted.clone())
+        .map_err(|_| Fault::Untrusted(format!("the name to verify, {wanted}, is not a DNS name")))?;
+    let secured = connector.connect(name, socket).await.map_err(|error| about_name(explained(&error), &wanted))?;
     Ok(Box::new(secured))
+}
+
+/// Whoever reads that a certificate was refused wants to know for which name: not every check says it.
+fn about_name(error: io::Error, wanted: &str) -> io::Error {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<Fault>()) {
+        Some(Fault::Untrusted(check)) => Fault::Untrusted(format!("{check} (the name to verify is {wanted})")).into(),
+        Some(Fault::TooLarge) | None => error,
+    }
 }
 
 /// Adds what HTTP/1.1 needs to know about the other side.

@@ -88,7 +88,11 @@ impl Server {
 
     /// With TLS for [`NAME`]; asks for a certificate of `clients` where given.
     async fn secured(authority: &Authority, clients: Option<&Authority>) -> Self {
-        let leaf = authority.issue(NAME);
+        Self::named(NAME, authority, clients).await
+    }
+
+    async fn named(name: &str, authority: &Authority, clients: Option<&Authority>) -> Self {
+        let leaf = authority.issue(name);
         let provider = Arc::new(ring::default_provider());
         let builder =
             ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().unwrap();
@@ -201,7 +205,21 @@ async fn a_wrong_name_is_refused_before_anything_is_sent() {
     let error = get(&network, &peer).await.unwrap_err();
     assert!(matches!(error.failure(), Failure::Tls(_)), "{error}");
     assert_eq!(error.class(), Class::Untrusted);
+    assert!(error.to_string().contains("the name to verify is pd-1.pd-peer.ns.svc"), "{error}");
     assert!(server.heard.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_certificate_for_all_names_of_a_domain_is_good_for_each_of_them_and_no_other() {
+    let authority = Authority::new();
+    let server = Server::named("*.pd.example", &authority, None).await;
+    let network = Network::with_tls(authority.pem().as_bytes(), None).unwrap();
+    let named = |name: &str| Peer { server_name: name.to_owned(), ..server.peer(true) };
+    assert_eq!(get(&network, &named("pd-0.pd.example")).await.unwrap().status(), 200);
+    for other in ["pd-0.pd-peer.ns.svc", "pd.example", "a.pd-0.pd.example"] {
+        let error = get(&network, &named(other)).await.unwrap_err();
+        assert!(error.to_string().contains(other), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -39,6 +39,24 @@ fn a_way_that_does_not_exist_is_not_begun(#[case] from: &str, #[case] to: &str, 
     }
 }
 
+/// A way that the system would begin, and that is known to end badly.
+#[rstest]
+#[case::to_where_it_breaks("2.6.2", Some("openbao#3899"))]
+#[case::to_where_it_is_mended("2.6.3", None)]
+fn a_way_that_ends_badly_is_not_begun(#[case] to: &str, #[case] refused: Option<&str>) {
+    let mut world = etcd("2.5.5", to);
+    world.want.path = path::OPENBAO;
+    let decision = world.pass();
+    match refused {
+        None => assert_eq!(answer(&decision), Answer::Act("TemplateWritten")),
+        Some(words) => {
+            assert_eq!(answer(&decision), Halt(Reason::UnsupportedPath));
+            assert!(hold(&decision).message.contains(words), "{}", hold(&decision).message);
+            assert_eq!(world.steps, []);
+        }
+    }
+}
+
 #[test]
 fn one_member_that_is_left_behind_counts() {
     let mut world = etcd("3.5.35", "3.6.16");
