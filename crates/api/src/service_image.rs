@@ -162,8 +162,8 @@ pub struct TierSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^([1-9][0-9]?|100)%$"))]
     pub max_in_flight: Option<IntOrString>,
-    /// How many may fail whose failure does not halt by itself, as a number or a percentage. Without it: none of a canary, then three, or one
-    /// in a hundred where that is more.
+    /// A brake: how many may fail whose failure does not halt by itself, as a number or a percentage, before everything halts. Without it: none
+    /// while a canary goes first, and then any number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(0|[1-9][0-9]?|100)%$"))]
     pub max_failures: Option<IntOrString>,

@@ -134,6 +134,16 @@ pub enum Bug {
     ReservedNotTouched,
     /// An image that nobody can run is waited for, and given to more.
     HopelessIgnored,
+    /// A failure that does not say so halts everything, without a share that goes first.
+    AnyFailureHalts,
+    /// Each of several tiers of one priority fills the lanes anew.
+    LanesOfEachTier,
+    /// A tier below an unfinished one is done because it has nothing to do: its new resources get the new image.
+    TierBelowCompletes,
+    /// A resource that served and lost its image is taken for a new one.
+    LostImageIsNew,
+    /// A late resource on the old image leaves its tier complete.
+    LateOneUnnoticed,
 }
 
 #[cfg(feature = "seeded-bugs")]

@@ -24,6 +24,7 @@ pub fn all() -> Vec<Bug> {
 /// (`crates/plan/tests/decisions/bugs.rs` and `gate_bugs.rs`). What a fleet's decision gets wrong is caught there, too (`crates/plan/tests/fleet/bugs.rs`).
 const IN_PLAN: &[Bug] = &[
     Bug::AbortTooLate,
+    Bug::AnyFailureHalts,
     Bug::AnyGateOverridden,
     Bug::ApprovalOfAnother,
     Bug::CanarySkipped,
@@ -37,6 +38,9 @@ const IN_PLAN: &[Bug] = &[
     Bug::HealthAlone,
     Bug::HopelessIgnored,
     Bug::InFlightUnlimited,
+    Bug::LanesOfEachTier,
+    Bug::LateOneUnnoticed,
+    Bug::LostImageIsNew,
     Bug::LostOneWaits,
     Bug::ManualStamped,
     Bug::MendCostsQuorum,
@@ -52,6 +56,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::SwitchNotConcluded,
     Bug::TemplateTakenOver,
     Bug::TierAnalysisIgnored,
+    Bug::TierBelowCompletes,
     Bug::TierOrderIgnored,
     Bug::UnknownGatePasses,
     Bug::WindowEndIgnored,

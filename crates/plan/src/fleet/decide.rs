@@ -1,7 +1,7 @@
 //! What to change next in a fleet, and what to say of it.
 //!
 //! ```text
-//!   every tier:  is it done?  (everybody up to date, its shares soaked, its analyses content)
+//!   every tier:  is it done?  (everything above is, everybody up to date, its shares soaked, its analyses content)
 //!   the highest priority that is not done is the current one (E3)
 //!     trouble there or above it ─▶ Halt           a failure that halts, too many failures, a contested field, an image nobody can pull
 //!     gates of each of its tiers ─▶ Wait          paused, approval, window, whatever was asked elsewhere
@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use super::{
     diagnosis::Diagnosis,
     gates::{self, are_content, before_done, before_next},
-    index::{Index, Standing, TierIndex},
+    index::{Index, Room, Standing, TierIndex},
     item::{Fence, ItemId, Progress},
     record::{Record, TierRecord},
     want::{Tier, TierName, Want},
@@ -141,6 +141,7 @@ pub fn decide(want: &Want, view: &View<'_>, now: Timestamp) -> Plan {
         let above = tiers.iter().filter(|tier| tier.priority >= priority);
         let trouble = above.clone().find_map(|tier| trouble(tier, view, &record).map(|hold| (tier, hold)));
         let due = |tier: &&&Tier| tier.priority == priority || bug::active(Bug::TierOrderIgnored);
+        let mut room = Room::of(view.index.lanes());
         for tier in tiers.iter().filter(due) {
             let Some(kept) = record.tiers.get_mut(&tier.name).filter(|kept| !kept.complete) else { continue };
             kept.begun_at.get_or_insert(now);
@@ -149,7 +150,10 @@ pub fn decide(want: &Want, view: &View<'_>, now: Timestamp) -> Plan {
             }
             let left = want.batch.saturating_sub(stamps.len());
             let asked = before_next(tier, want, view, kept, record.admitted, now);
-            match next(tier, view, kept, left, &asked, now) {
+            if bug::active(Bug::LanesOfEachTier) {
+                room = Room::of(view.index.lanes());
+            }
+            match next(tier, view, kept, (left, &mut room), &asked, now) {
                 Ok(more) => {
                     begins |= !more.is_empty();
                     stamps.extend(more);
@@ -195,18 +199,21 @@ fn waits(hold: Hold) -> Verdict {
     if hold.reason.needs_a_person() { Verdict::Halt(hold) } else { Verdict::Wait(hold) }
 }
 
-/// What was recorded, for what is wanted now: another image begins anew, and a new tier takes the image that most have.
+/// What was recorded, for what is wanted now: another image begins anew, and a new tier takes the image that most have. Where nobody has any,
+/// there is no old image, and new ones wait until the tier is done.
 fn carry_on(tiers: &[&Tier], view: &View<'_>, now: Timestamp) -> Record {
     let carry = |tier: &&Tier| {
         let before = view.record.tiers.get(&tier.name);
         let mut kept = match before {
             Some(before) if before.image == tier.image => before.clone(),
             Some(before) => TierRecord::begin(&tier.image, &before.new_image),
-            None => {
-                let usual = view.index.tier(&tier.name).and_then(TierIndex::usual_image);
-                TierRecord::begin(&tier.image, usual.unwrap_or(&tier.image))
-            }
+            None => TierRecord::begin(&tier.image, ""),
         };
+        if kept.new_image.is_empty() {
+            // The tier's own old image; or what the others have, for its new one comes after theirs (E3, E5).
+            let usual = view.index.tier(&tier.name).and_then(TierIndex::usual_image);
+            kept.new_image = usual.or_else(|| view.index.usual_image()).unwrap_or_default().to_owned();
+        }
         if view.approve && kept.asked {
             kept.approved = true;
         }
@@ -219,14 +226,21 @@ fn carry_on(tiers: &[&Tier], view: &View<'_>, now: Timestamp) -> Record {
     Record { tiers: tiers.iter().map(carry).collect(), retried_at, admitted, ..view.record.clone() }
 }
 
-/// Whether a tier is done, or not any more (E7).
+/// Whether a tier is done, or not any more (E7). One below an unfinished one is not, also where it has nothing to do: its new resources would
+/// get the new image before its time (E3, E5).
 fn conclude(tier: &Tier, view: &View<'_>, record: &mut Record, want: &Want, now: Timestamp) {
+    let unfinished = |above: &&Tier| record.tiers.get(&above.name).is_none_or(|kept| !kept.complete);
+    let waits = want.tiers.iter().filter(|above| above.priority > tier.priority).any(|above| unfinished(&above));
     let (Some(index), Some(kept)) = (view.index.tier(&tier.name), record.tiers.get_mut(&tier.name)) else { return };
     if kept.complete {
-        if index.behind() > 0 {
+        let late = if bug::active(Bug::LateOneUnnoticed) { 0 } else { index.count(Standing::Fresh) };
+        if index.behind() > 0 || late > 0 {
             kept.complete = false;
             kept.begun_at = Some(now);
         }
+        return;
+    }
+    if waits && !bug::active(Bug::TierBelowCompletes) {
         return;
     }
     let begun = kept.begun_at.is_some();
@@ -234,8 +248,9 @@ fn conclude(tier: &Tier, view: &View<'_>, record: &mut Record, want: &Want, now:
     let content = || are_content(tier, view, want, now);
     let soaked = kept.shares_done >= tier.canary.len();
     if index.remaining() == 0 && index.count(Standing::Ignored) <= allowed && (!begun || (soaked && content())) {
-        kept.complete = true;
+        // It is proven: who has never served follows, which nobody waits for beyond the write (H38), and then it is done.
         kept.new_image.clone_from(&tier.image);
+        kept.complete = index.count(Standing::Fresh) == 0 || bug::active(Bug::LateOneUnnoticed);
         kept.shares_done = tier.canary.len();
         kept.well_since = None;
     }
@@ -252,13 +267,15 @@ fn note_priority(record: &mut Record, before: &Record, priority: Option<i64>, no
     }
 }
 
-/// What has no image yet gets its tier's, at any time: nobody is disturbed. And who has never served follows when the tier is done (E5).
+/// What has no image yet gets its tier's, at any time: nobody is disturbed. And who has never served follows when the image is proven (E5), or
+/// comes late with another one (E7).
 fn new_ones(tiers: &[&Tier], view: &View<'_>, record: &Record, batch: usize, now: Timestamp) -> Vec<Stamping> {
     let of = |tier: &&&Tier| {
         let index = view.index.tier(&tier.name)?;
         let kept = record.tiers.get(&tier.name)?;
-        let fresh = index.of(Standing::Fresh).filter(|_| kept.complete);
-        Some((index.of(Standing::Blank).chain(fresh), kept))
+        let (known, proven) = (!kept.new_image.is_empty(), kept.new_image == tier.image);
+        let fresh = index.of(Standing::Fresh).filter(move |_| proven);
+        Some((index.of(Standing::Blank).filter(move |_| known).chain(fresh), kept))
     };
     let all =
         tiers.iter().filter_map(|tier| of(&tier)).flat_map(|(ids, kept)| ids.map(move |id| (id, &kept.new_image)));
@@ -283,10 +300,10 @@ fn trouble(tier: &Tier, view: &View<'_>, record: &Record) -> Option<Hold> {
     if let Some(id) = index.of(Standing::Contested).next() {
         let by = view.index.item(id).and_then(|item| item.set_by.clone()).unwrap_or_else(|| "somebody else".to_owned());
         let others = others(index.count(Standing::Contested));
-        let message = format!(
-            "{}: the image of {id}{others} was set to {} again and again, and {by} set it back",
-            tier.name, tier.image
-        );
+        let removed = view.index.item(id).is_some_and(|item| item.image.as_ref().is_none_or(String::is_empty));
+        let did = if removed { "removed it" } else { "set it back" };
+        let message =
+            format!("{}: the image of {id}{others} was set again and again, and {by} {did}", tier.name);
         return Some(Hold::new(Reason::FieldContested, message));
     }
     let words = |id: &ItemId| match view.index.item(id).map(|item| &item.progress) {
@@ -339,7 +356,7 @@ fn is_hopeless(diagnosis: &Diagnosis, tier: &Tier, fleet: &Index, index: &TierIn
     }
     let halts = ids.iter().filter_map(|id| fleet.item(id)).any(|item| item.failure_halts);
     let alike = index.count(Standing::Moving).saturating_add(index.count(Standing::Ignored));
-    halts || alike > tier.hopeless_allowed(index.total(), in_canary)
+    halts || alike > tier.failures_allowed(index.total(), in_canary)
 }
 
 fn others(count: usize) -> String {
@@ -355,7 +372,7 @@ fn next(
     tier: &Tier,
     view: &View<'_>,
     kept: &mut TierRecord,
-    batch: usize,
+    (batch, lanes): (usize, &mut Room<'_>),
     asked: &[GateState],
     now: Timestamp,
 ) -> Result<Vec<Stamping>, Hold> {
@@ -373,7 +390,7 @@ fn next(
     let mut taken: Vec<ItemId> = index.of(Standing::Astray).take(room).cloned().collect();
     let room = room.saturating_sub(taken.len());
     let room = limit.map_or(room, |limit| room.min(limit.saturating_sub(in_flight)));
-    taken.extend(index.take(room, view.index.lanes()));
+    taken.extend(index.take(room, lanes));
     let stamps: Vec<Stamping> = taken.iter().filter_map(|id| stamping(view, id, &tier.image, now)).collect();
     if !stamps.is_empty() || batch == 0 {
         return Ok(stamps);

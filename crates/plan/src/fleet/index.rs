@@ -24,13 +24,13 @@ const ROUNDS: u32 = 3;
 pub enum Standing {
     /// A person chose its image.
     Manual,
-    /// It has no image yet (E5).
+    /// It has no image and has never served (E5).
     Blank,
     /// It has another image and has never served: nobody would notice, and nobody waits for it (H38).
     Fresh,
     /// It has the image and has never served: nobody waits for it (H38).
     Starting,
-    /// It serves from another image.
+    /// It serves from another image, or has served and lost its image: that one is not new, and goes forward only.
     Outdated,
     /// It is on its way to an image that nobody wants any more: disturbed already, so it goes before all others.
     Astray,
@@ -143,11 +143,10 @@ impl TierIndex {
     }
 
     /// The next ones to change, at most so many, in their order, as far as their lanes have room.
-    pub fn take(&self, limit: usize, lanes: &Lanes) -> Vec<ItemId> {
+    pub fn take(&self, limit: usize, room: &mut Room<'_>) -> Vec<ItemId> {
         let mut open = self.open.iter().peekable();
         // Further candidates of lanes that were taken from already, smallest first.
         let mut more: BinaryHeap<std::cmp::Reverse<(&Key, &Lane)>> = BinaryHeap::new();
-        let mut taken_of: BTreeMap<&Lane, usize> = BTreeMap::new();
         let mut taken = Vec::new();
         while taken.len() < limit {
             let from_open = open.peek().map(|(key, lane)| (key, lane));
@@ -163,12 +162,15 @@ impl TierIndex {
             } else {
                 open.next();
             }
+            // Another tier of this priority may have filled it just now.
+            if room.left(lane) == 0 {
+                continue;
+            }
             taken.push(key.1.clone());
-            let used = taken_of.entry(lane).or_default();
-            *used = used.saturating_add(1);
+            room.take(lane);
             let after = (std::ops::Bound::Excluded(key), std::ops::Bound::Unbounded);
             let next = self.candidates.get(lane).and_then(|keys| keys.range(after).next());
-            if let Some(next) = next.filter(|_| lanes.room(lane) > *used) {
+            if let Some(next) = next.filter(|_| room.left(lane) > 0) {
                 more.push(std::cmp::Reverse((next, lane)));
             }
         }
@@ -212,6 +214,29 @@ impl Lanes {
     }
 }
 
+/// What the lanes have room for while a plan is made: what one tier takes, the next one lacks.
+#[derive(Clone, Debug)]
+pub struct Room<'a> {
+    lanes: &'a Lanes,
+    taken: BTreeMap<Lane, usize>,
+}
+
+impl<'a> Room<'a> {
+    /// Nothing is taken yet.
+    pub fn of(lanes: &'a Lanes) -> Self {
+        Self { lanes, taken: BTreeMap::new() }
+    }
+
+    fn left(&self, lane: &Lane) -> usize {
+        self.lanes.room(lane).saturating_sub(self.taken.get(lane).copied().unwrap_or(0))
+    }
+
+    fn take(&mut self, lane: &Lane) {
+        let taken = self.taken.entry(lane.clone()).or_default();
+        *taken = taken.saturating_add(1);
+    }
+}
+
 /// The fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index {
@@ -239,6 +264,17 @@ impl Index {
         let tiers = terms.tiers.keys().map(|name| (name.clone(), TierIndex::default())).collect();
         let lanes = Lanes { limit: terms.lane_limit, in_flight: BTreeMap::new() };
         Self { terms, now, items: BTreeMap::new(), reserved: BTreeSet::new(), tiers, lanes, untaken: BTreeSet::new() }
+    }
+
+    /// The image that most of those that have served have, in all tiers together; of several, the first by name.
+    pub fn usual_image(&self) -> Option<&str> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for (image, count) in self.tiers.values().flat_map(|tier| &tier.images) {
+            let all = counts.entry(image).or_default();
+            *all = all.saturating_add(*count);
+        }
+        let most = counts.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(a.0)));
+        most.map(|(image, _)| image)
     }
 
     /// What it is held against.
@@ -453,16 +489,18 @@ fn stand(item: &Item, tier: &TierTerms, terms: &Terms, reserved: bool, now: Time
         Fact::Known(_) => {}
         Fact::Unknown(_) => return Standing::Unclear,
     }
-    let Some(image) = item.image.as_ref().filter(|image| !image.is_empty()) else {
-        return if reserved { Standing::Reserved } else { Standing::Blank };
-    };
-    if *image != tier.image && !bug::active(Bug::HealthAlone) {
+    let image = item.image.as_ref().filter(|image| !image.is_empty());
+    if image != Some(&tier.image) && (image.is_none() || !bug::active(Bug::HealthAlone)) {
+        // Whoever removes an image removes every image.
         let fought = |stamp: &&super::item::Stamp| {
-            stamp.image == tier.image && stamp.round >= ROUNDS && terms.retried_at.is_none_or(|at| stamp.at > at)
+            (image.is_none() || stamp.image == tier.image)
+                && stamp.round >= ROUNDS
+                && terms.retried_at.is_none_or(|at| stamp.at > at)
         };
         return match item.stamp.as_ref().filter(fought) {
             _ if reserved => Standing::Reserved,
             Some(_) if !bug::active(Bug::ContestedFought) => Standing::Contested,
+            _ if image.is_none() && (!item.deployed || bug::active(Bug::LostImageIsNew)) => Standing::Blank,
             _ if !item.deployed => Standing::Fresh,
             _ if item.is_disturbed() => Standing::Astray,
             _ => Standing::Outdated,

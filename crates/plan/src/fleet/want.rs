@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use jiff::Timestamp;
 
-use crate::window::Window;
+use crate::{
+    bug::{self, Bug},
+    window::Window,
+};
 
 /// The name of a tier: the value of the label. The empty one takes all that no other names (E2).
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,9 +59,6 @@ impl Share {
     }
 }
 
-/// So many failures are put up with where nobody says how many.
-const FEW: usize = 3;
-
 /// One tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tier {
@@ -81,20 +81,15 @@ pub struct Tier {
 }
 
 impl Tier {
-    /// How many failures are put up with. Where nobody says: none while a share goes first, for that is what it is for; and then a few,
-    /// for an image that nobody can run must not march through all of them.
+    /// How many failures are put up with whose resources don't say that they halt. Where nobody says: none while a share goes first, for
+    /// that is what it is for (H36); and then any number, for a failure halts only where it says so (E4).
     pub fn failures_allowed(&self, total: usize, in_canary: bool) -> usize {
         match self.max_failures {
             Some(amount) => amount.of(total),
             None if in_canary => 0,
-            None => share(total, 1, 0).max(FEW),
+            None if bug::active(Bug::AnyFailureHalts) => 0,
+            None => usize::MAX,
         }
-    }
-
-    /// The same where all are alike and nobody is well: a share of a large tier is put up with because the others are well.
-    pub fn hopeless_allowed(&self, total: usize, in_canary: bool) -> usize {
-        let few = self.failures_allowed(total, in_canary);
-        if self.max_failures.is_some() { few } else { few.min(FEW) }
     }
 }
 

@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use rstest::rstest;
 use windlass_plan::bug::{Bug, plant};
 
-use super::{diagnoses, gates, limits, shares, walks::walk};
+use super::{diagnoses, gates, limits, shares, tiers, walks::walk};
 
 /// More walks than any of them needs.
 const WALKS: u64 = 3_000;
@@ -20,6 +20,10 @@ const WALKS: u64 = 3_000;
 #[case::failures(Bug::FailureIgnored, "failed")]
 #[case::new_ones(Bug::NewImageTooEarly, "new image too early")]
 #[case::contests(Bug::ContestedFought, "fought over")]
+#[case::lanes(Bug::LanesOfEachTier, "on their way in lane")]
+#[case::tiers_below(Bug::TierBelowCompletes, "is done before")]
+#[case::lost_images(Bug::LostImageIsNew, "backwards")]
+#[case::late_ones(Bug::LateOneUnnoticed, "has another image")]
 fn a_bug_in_the_fleet_is_caught(#[case] bug: Bug, #[case] words: &str) {
     let caught = (0..WALKS).find_map(|seed| {
         plant(Some(bug));
@@ -35,6 +39,7 @@ fn a_bug_in_the_fleet_is_caught(#[case] bug: Bug, #[case] words: &str) {
 #[rstest]
 #[case::reserved(Bug::ReservedNotCounted, limits::h2_what_is_reserved_counts_as_if_it_were_on_its_way)]
 #[case::analysis(Bug::TierAnalysisIgnored, shares::an_analysis_is_asked_before_more_go_and_before_the_tier_is_done)]
+#[case::failures_that_do_not_halt(Bug::AnyFailureHalts, tiers::e4_a_failure_halts_only_where_it_says_so)]
 #[case::hooks_before(Bug::HooksNotAwaited, gates::hooks_before_are_asked_once_for_a_set_of_images)]
 #[case::hooks_after(Bug::HooksNotAwaited, gates::hooks_after_have_the_last_word)]
 fn a_bug_that_walks_do_not_show_is_caught(#[case] bug: Bug, #[case] test: fn()) {

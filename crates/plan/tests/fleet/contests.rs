@@ -37,6 +37,34 @@ fn e13_after_a_few_rounds_it_is_reported_and_not_fought_over() {
 }
 
 #[test]
+fn e13_removing_it_again_and_again_is_setting_it_back() {
+    let mut world = world();
+    for round in 1..=3 {
+        assert_eq!(world.step().stamps.iter().map(|stamp| stamp.round).collect::<Vec<_>>(), [round]);
+        world.wait(30);
+        world.change(&id("a"), |item| item.image = None);
+    }
+    let plan = world.step();
+    let Verdict::Halt(hold) = &plan.verdict else { panic!("{plan:?}") };
+    assert_eq!((hold.reason.name(), plan.stamps.len()), ("FieldContested", 0));
+    assert!(hold.message.contains("somebody else removed it"), "{}", hold.message);
+}
+
+#[test]
+fn e13_also_of_one_that_never_served() {
+    let mut new = serving("a", "", V1);
+    (new.image, new.deployed) = (None, false);
+    let mut world = World::new(want(vec![tier("", V2, 0)]), [("a", new), ("b", serving("b", "", V1))]);
+    world.want.paused = true;
+    for _ in 0..3 {
+        assert_eq!(world.step().stamps.len(), 1, "the old image, whatever else is held");
+        world.wait(30);
+        world.change(&id("a"), |item| item.image = None);
+    }
+    assert_eq!((world.standing("a"), world.step().stamps.len()), (Standing::Contested, 0));
+}
+
+#[test]
 fn once_in_a_while_is_no_fight() {
     let mut world = world();
     for _ in 0..6 {

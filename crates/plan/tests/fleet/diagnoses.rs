@@ -245,7 +245,7 @@ fn e4_e12_hopeless_ones_count_like_failures_and_no_more() {
     }
     world.want.tiers[0].max_in_flight = Some(at_most(3));
     world.step();
-    assert!(!halts(&mut world), "three may fail whose failure does not halt");
+    assert!(!halts(&mut world), "a failure halts only where it says so");
     world.want.tiers[0].max_failures = Some(at_most(2));
     assert!(halts(&mut world));
     world.want.tiers[0].max_failures = Some(Amount::Percent(100));

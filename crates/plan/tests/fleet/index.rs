@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use proptest::prelude::*;
 use windlass_plan::{
     Fact,
-    fleet::{Fence, Index, Item, ItemId, Lane, Progress, Stamp, Terms, TierName, TierTerms},
+    fleet::{Fence, Index, Item, ItemId, Lane, Progress, Room, Stamp, Terms, TierName, TierTerms},
 };
 
 use super::world::{V1, V2, at};
@@ -127,18 +127,18 @@ proptest! {
             item.fence.uid = format!("uid-{number}");
             index.observe(&ItemId::new("clinic", number.to_string()), item);
         }
+        let (mut room, mut lanes) = (Room::of(index.lanes()), BTreeMap::<&Lane, usize>::new());
         for name in terms.tiers.keys() {
-            let taken = index.tier(name).unwrap().take(limit, index.lanes());
+            let taken = index.tier(name).unwrap().take(limit, &mut room);
             prop_assert!(taken.len() <= limit);
             let ranks: Vec<_> = taken.iter().map(|id| (index.item(id).unwrap().rank(), id.clone())).collect();
             prop_assert!(ranks.is_sorted() && ranks.windows(2).all(|pair| pair[0] != pair[1]));
-            let mut lanes: BTreeMap<&Lane, usize> = BTreeMap::new();
             for id in &taken {
                 *lanes.entry(&index.item(id).unwrap().lane).or_default() += 1;
             }
-            for (lane, count) in lanes {
-                prop_assert!(count <= index.lanes().room(lane));
-            }
+        }
+        for (lane, count) in lanes {
+            prop_assert!(count <= index.lanes().room(lane));
         }
     }
 }

@@ -63,6 +63,25 @@ fn lanes_have_a_limit_of_their_own() {
 }
 
 #[test]
+pub fn lanes_are_shared_by_the_tiers_of_one_priority() {
+    let tiers = vec![tier("", V2, 1), tier("early", V2, 1), tier("late", V2, 0)];
+    let of = |number: usize| ["", "early", "late"][number % 3];
+    let items = NAMES.iter().enumerate().map(|(number, name)| (*name, serving(name, of(number), V1)));
+    let mut world = World::new(want(tiers), items);
+    for (number, name) in NAMES.iter().enumerate() {
+        world.change(&id(name), |item| item.lane = Lane(if number < 6 { "n1" } else { "n2" }.into()));
+    }
+    world.want.lane_limit = Some(2);
+    world.wish(world.want.clone());
+    let plan = world.step();
+    assert_eq!(plan.stamps.len(), 4, "two of each node, in all tiers together: {:?}", plan.stamps);
+    let on = |stamps: &[windlass_plan::fleet::Stamping], lane: &str| {
+        stamps.iter().filter(|stamp| world.items[&stamp.id].lane.0 == lane).count()
+    };
+    assert_eq!((on(&plan.stamps, "n1"), on(&plan.stamps, "n2")), (2, 2));
+}
+
+#[test]
 fn a_batch_is_bounded() {
     let mut world = ten();
     world.want.batch = 3;
@@ -71,12 +90,11 @@ fn a_batch_is_bounded() {
 }
 
 #[rstest]
-#[case::a_few_by_themselves(None, 3, false)]
-#[case::and_then_no_more(None, 4, true)]
+#[case::any_number_where_nobody_says(None, 8, false)]
 #[case::as_many_as_allowed(Some(Amount::Count(5)), 5, false)]
 #[case::none(Some(Amount::Count(0)), 1, true)]
 #[case::a_share(Some(Amount::Percent(20)), 3, true)]
-fn h36_failures_that_do_not_halt_are_counted(
+fn e4_h36_failures_that_do_not_halt_are_counted_where_somebody_says_how_many_may(
     #[case] limit: Option<Amount>,
     #[case] failed: usize,
     #[case] halts: bool,

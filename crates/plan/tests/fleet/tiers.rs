@@ -93,7 +93,7 @@ fn e4_what_can_not_be_told_is_not_touched_and_holds_its_tier() {
 }
 
 #[test]
-fn e4_a_failure_halts_only_where_it_says_so() {
+pub fn e4_a_failure_halts_only_where_it_says_so() {
     let mut world = document();
     world.change(&id("e"), |item| item.failure_halts = false);
     world.step();
@@ -102,6 +102,9 @@ fn e4_a_failure_halts_only_where_it_says_so() {
     };
     fails(&mut world, "e");
     world.arrive(&id("f"));
+    world.want.tiers[1].max_failures = Some(super::world::at_most(0));
+    assert_eq!(reason(&world.step()), "TooManyFailures", "somebody set the brake");
+    world.want.tiers[1].max_failures = None;
     assert_eq!(names(&world.step()), BTreeSet::from(["a", "b"]), "a failure that is ignored");
     fails(&mut world, "a");
     let plan = world.step();
@@ -144,9 +147,10 @@ fn e5_a_new_one_gets_the_old_image_until_its_tier_is_done() {
     world.arrive(&id("e"));
     world.arrive(&id("f"));
     let plan = world.step();
-    assert!(world.record.tiers[&TierName("earlyAccess".into())].complete, "who never served holds nobody up (H38)");
-    assert!(names(&plan).contains("n"), "and follows: {plan:?}");
-    assert_eq!(world.images()["n"], V3);
+    assert_eq!(names(&plan), BTreeSet::from(["n"]), "its image is proven, and it follows");
+    assert_eq!((world.images()["n"].as_str(), world.standing("n")), (V3, Standing::Starting));
+    assert_eq!(names(&world.step()), BTreeSet::from(["a", "b"]), "who never served holds nobody up (H38)");
+    assert!(world.record.tiers[&TierName("earlyAccess".into())].complete);
     world.add("m", blank("earlyAccess"));
     assert!(names(&world.step()).contains("m"));
     assert_eq!(world.images()["m"], V3, "the new one");
@@ -162,6 +166,71 @@ fn e5_paused_or_halted_a_new_one_still_gets_its_image() {
     let plan = world.step();
     assert_eq!(names(&plan), BTreeSet::from(["n"]));
     assert_eq!(reason(&world.step()), "Paused");
+}
+
+#[test]
+pub fn e7_a_late_one_on_the_old_image_takes_its_tier_back_also_before_it_served() {
+    let mut world = document();
+    for _ in 0..3 {
+        world.step();
+        world.arrive_all();
+    }
+    assert_eq!(world.step().verdict, Verdict::Done);
+    let mut late = serving("late", "earlyAccess", V2);
+    (late.deployed, late.progress) = (false, Fact::Known(Progress::Moving { since: None }));
+    world.add("late", late);
+    let plan = world.step();
+    assert_eq!((names(&plan), &plan.verdict), (BTreeSet::from(["late"]), &Verdict::Going));
+    assert!(plan.tiers[0].in_progress && !plan.record.tiers[&TierName("earlyAccess".into())].complete);
+    assert_eq!(world.images()["late"], V3);
+    assert_eq!(world.step().verdict, Verdict::Done, "and it holds nobody up while it starts (H38)");
+}
+
+#[test]
+pub fn e3_e5_a_tier_below_an_unfinished_one_gives_new_ones_the_old_image() {
+    let tiers = vec![tier("", V2, 0), tier("early", V2, 1)];
+    let mut world = World::new(want(tiers), [("e", serving("e", "early", V1))]);
+    let mut new = serving("n", "", V1);
+    (new.image, new.deployed) = (None, false);
+    world.add("n", new);
+    let plan = world.step();
+    assert_eq!(names(&plan), BTreeSet::from(["e", "n"]));
+    assert_eq!(world.images()["n"], V1, "nobody of its tier has served, and the tier above is not done");
+    assert!(!plan.record.tiers[&TierName::default()].complete);
+    world.arrive(&id("e"));
+    world.step();
+    assert_eq!(world.images()["n"], V2);
+    assert_eq!(world.step().verdict, Verdict::Done);
+}
+
+#[test]
+fn e5_without_any_old_image_a_new_one_waits_for_the_tiers_above() {
+    let tiers = vec![tier("", V2, 0), tier("early", V2, 1)];
+    let mut unclear = serving("e", "early", V1);
+    (unclear.image, unclear.manual) = (None, Fact::Unknown("no such key".into()));
+    let mut new = serving("n", "", V1);
+    (new.image, new.deployed) = (None, false);
+    let mut world = World::new(want(tiers), [("e", unclear), ("n", new)]);
+    assert_eq!((names(&world.step()), new_image(&world, "")), (BTreeSet::new(), String::new()));
+    world.change(&id("e"), |item| item.manual = Fact::Known(true));
+    assert_eq!(names(&world.step()), BTreeSet::from(["n"]));
+    assert_eq!(world.images()["n"], V2);
+}
+
+#[test]
+pub fn e5_one_that_served_and_lost_its_image_is_not_new_and_goes_forward_only() {
+    let mut world = document();
+    world.step();
+    world.arrive(&id("e"));
+    world.change(&id("e"), |item| item.image = None);
+    world.change(&id("a"), |item| item.image = None);
+    assert_eq!((world.standing("e"), world.standing("a")), (Standing::Outdated, Standing::Outdated));
+    let plan = world.step();
+    assert_eq!(names(&plan), BTreeSet::from(["e"]), "the other one's turn comes later");
+    assert_eq!(world.images()["e"], V3, "and not the old one, which new ones still get");
+    world.arrive_all();
+    assert_eq!(names(&world.step()), BTreeSet::from(["a", "b"]));
+    assert_eq!(world.images()["a"], V2);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use windlass_plan::{
     Fact,
-    fleet::{Item, ItemId, Lane, Progress, Stamping, TierName, Verdict},
+    fleet::{Item, ItemId, Lane, Plan, Progress, Record, Stamping, TierName, Verdict},
 };
 
 use super::world::{V1, V2, V3, World, at_most, first, id, serving, tier, want};
@@ -26,13 +26,17 @@ struct Walk {
     proven: BTreeSet<(TierName, String)>,
     /// Who was up to date with which image.
     well: BTreeSet<(ItemId, String)>,
+    /// The record before this look.
+    before: Record,
     born: u32,
 }
 
 /// One walk; panics where something happens that must not.
 pub fn walk(seed: u64) {
     let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x000F_1EE7);
-    let mut tiers = vec![tier("", V2, 0), tier("early", V2, 2), tier("late", V2, i64::from(dice.below(2)))];
+    // Often two of one priority, or all of them.
+    let mut tiers =
+        TIERS.map(|name| tier(name, V2, i64::from(dice.below(if name == "early" { 4 } else { 2 })))).to_vec();
     for tier in &mut tiers {
         if dice.below(2) == 0 {
             tier.max_in_flight = Some(at_most(1 + dice.below(3) as usize));
@@ -52,6 +56,7 @@ pub fn walk(seed: u64) {
         meddles: BTreeSet::new(),
         proven: BTreeSet::new(),
         well: BTreeSet::new(),
+        before: Record::default(),
         born: 0,
     };
     for _ in 0..walk.dice.below(14) {
@@ -81,7 +86,9 @@ impl Walk {
         item.lane = Lane(LANES[self.dice.below(3) as usize].into());
         item.failure_halts = self.dice.below(3) > 0;
         if !served {
-            (item.image, item.deployed) = (None, false);
+            // Without an image, or with the old one from whoever made it (E7).
+            item.image = item.image.filter(|_| self.dice.below(3) == 0);
+            item.deployed = false;
             item.progress = Fact::Known(Progress::Moving { since: None });
         }
         self.world.add(&name, item);
@@ -93,9 +100,12 @@ impl Walk {
         self.well.extend(ready.filter_map(|(id, item)| Some((id.clone(), item.image.clone()?))));
         let plan = self.world.plan();
         let deaths = if trouble { self.dice.below(4) } else { 1 };
+        self.before = std::mem::take(&mut self.world.record);
         self.world.keep(&plan);
-        let done = plan.record.tiers.iter().filter(|(_, kept)| kept.complete);
-        self.proven.extend(done.map(|(name, kept)| (name.clone(), kept.image.clone())));
+        self.done_in_order(&plan);
+        let new = plan.record.tiers.iter().filter(|(name, kept)| kept.new_image == kept.image && self.has_proven(name));
+        let new: Vec<_> = new.map(|(name, kept)| (name.clone(), kept.image.clone())).collect();
+        self.proven.extend(new);
         for stamp in &plan.stamps {
             self.world.index.reserve(&stamp.id);
         }
@@ -122,6 +132,37 @@ impl Walk {
         plan.verdict
     }
 
+    /// Everybody of the tier who served has its image, and was well with it or may fail.
+    fn has_proven(&self, name: &TierName) -> bool {
+        let image = &self.world.record.tiers[name].image;
+        self.world.items.iter().filter(|(_, item)| item.deployed && item.manual.is(&false)).all(|(id, item)| {
+            let theirs = self.world.index.terms().tier_of(&item.tier).is_none_or(|(other, _)| other != name);
+            let well = self.well.contains(&(id.clone(), image.clone())) || !item.failure_halts;
+            theirs || (item.image.as_ref() == Some(image) && well)
+        })
+    }
+
+    /// A tier becomes done after those above it, and all of it only when nobody has another image (E3, E7).
+    fn done_in_order(&self, plan: &Plan) {
+        let complete = |record: &Record, name: &TierName| record.tiers.get(name).is_some_and(|kept| kept.complete);
+        for tier in &self.world.want.tiers {
+            let before = self.before.tiers.get(&tier.name).is_some_and(|kept| kept.complete && kept.image == tier.image);
+            if !complete(&plan.record, &tier.name) || before {
+                continue;
+            }
+            for above in self.world.want.tiers.iter().filter(|above| above.priority > tier.priority) {
+                let done = complete(&plan.record, &above.name);
+                assert!(done, "walk {}: {} is done before {}", self.seed, tier.name, above.name);
+            }
+        }
+        for (id, item) in self.world.items.iter().filter(|(_, item)| item.manual.is(&false)) {
+            let (_, terms) = self.world.index.terms().tier_of(&item.tier).expect("it has a tier");
+            let new = item.image.is_none() && !item.deployed;
+            let well = new || item.image.as_ref() == Some(&terms.image) || plan.verdict != Verdict::Done;
+            assert!(well, "walk {}: it is done, and {id} has another image", self.seed);
+        }
+    }
+
     /// What must hold at every write.
     fn check(&self, stamp: &Stamping) {
         let seed = self.seed;
@@ -132,11 +173,12 @@ impl Walk {
         let kept = &self.world.record.tiers[name];
         if !item.deployed {
             assert_eq!(stamp.image, kept.new_image, "walk {seed}: a new one gets another image");
-            let proven = stamp.image == V1 || self.proven.contains(&(name.clone(), stamp.image.clone()));
+            // What a tier without anybody who served gives to new ones comes from the others.
+            let proven = stamp.image == V1 || self.proven.iter().any(|(_, image)| *image == stamp.image);
             assert!(proven, "walk {seed}: new image too early for {}", stamp.id);
             return;
         }
-        assert_eq!(stamp.image, tier.image);
+        assert_eq!(stamp.image, tier.image, "walk {seed}: {} goes backwards", stamp.id);
         for above in self.world.want.tiers.iter().filter(|above| above.priority > tier.priority) {
             for (id, item) in &self.world.items {
                 let theirs =
@@ -189,6 +231,11 @@ impl Walk {
             let limit = tier.max_in_flight.map_or(usize::MAX, |amount| amount.of(0));
             assert!(count <= limit, "walk {}: {count} of {} on their way, and {limit} may be", self.seed, tier.name);
         }
+        for lane in LANES.iter().skip(1) {
+            let count = self.world.items.values().filter(|item| item.lane.0 == *lane).filter(disturbed).count();
+            let limit = self.world.want.lane_limit.unwrap_or(usize::MAX);
+            assert!(count <= limit, "walk {}: {count} on their way in lane {lane}, and {limit} may be", self.seed);
+        }
     }
 
     /// The controller behind the resources: some arrive, some fail.
@@ -217,9 +264,15 @@ impl Walk {
     fn strike(&mut self) {
         let ids: Vec<ItemId> = self.world.items.keys().cloned().collect();
         let any = |dice: &mut Dice| ids.get(dice.below(u32::try_from(ids.len().max(1)).unwrap()) as usize).cloned();
-        let seconds = i64::from(self.dice.below(40));
+        let seconds = i64::from(1 + self.dice.below(40));
         self.world.wait(seconds);
-        match self.dice.below(14) {
+        match self.dice.below(15) {
+            14 => {
+                // Somebody replaces it by what has no image.
+                if let Some(one) = any(&mut self.dice) {
+                    self.world.change(&one, |item| item.image = None);
+                }
+            }
             0..=5 => self.service(false),
             6 => self.bear(false),
             7 => self.bear(true),
@@ -272,8 +325,9 @@ impl Walk {
         for id in meddled {
             let stamped = self.world.items[&id].stamp.is_some();
             if stamped && self.world.items[&id].deployed {
+                let back = Some(V1.to_owned()).filter(|_| self.dice.below(2) == 0);
                 self.world.change(&id, |item| {
-                    item.image = Some(V1.into());
+                    item.image = back;
                     item.progress = Fact::Known(Progress::Ready);
                 });
             }
