@@ -64,6 +64,17 @@ pub fn conditions(before: &[Condition], verdict: &Verdict, generation: i64, now:
     states.into_iter().map(written).collect()
 }
 
+/// The longest message that a condition carries: others' words are in it, and nobody bounds those.
+const LONGEST: usize = 4096;
+
+/// A message, cut where it is too long.
+fn cut(message: &str) -> String {
+    match message.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", message.get(..end).unwrap_or_default()),
+        None => message.to_owned(),
+    }
+}
+
 /// One condition. The time of its last transition is kept while its status stays.
 pub fn condition(
     before: &[Condition],
@@ -79,7 +90,7 @@ pub fn condition(
         type_: type_.to_owned(),
         status: status.text().to_owned(),
         reason: reason.to_owned(),
-        message: message.to_owned(),
+        message: cut(message),
         observed_generation: Some(generation),
         last_transition_time: kept.map_or(Time(now), |old| old.last_transition_time.clone()),
     }
@@ -88,6 +99,14 @@ pub fn condition(
 #[cfg(test)]
 mod tests {
     use super::{Timestamp, Tri, Verdict, conditions};
+
+    #[test]
+    fn a_message_is_cut_before_it_enters_a_status() {
+        let long = "ü".repeat(100_000);
+        let said = super::condition(&[], "Ready", Tri::False, "ResourceFailed", &long, 1, Timestamp::UNIX_EPOCH);
+        assert_eq!(said.message.chars().count(), super::LONGEST + 1);
+        assert!(said.message.ends_with('…'));
+    }
 
     #[test]
     fn transition_times_move_only_with_the_status() {

@@ -18,7 +18,24 @@ pub fn quorum_cluster() -> CustomResourceDefinition {
 
 /// ServiceImage's.
 pub fn service_image() -> CustomResourceDefinition {
-    nobody_has_looked(ServiceImage::crd())
+    asks_for_its_target(nobody_has_looked(ServiceImage::crd()))
+}
+
+/// Without `target` the API server says no more than that it is required. A rule says what to add, and rules are asked only where nothing
+/// that is required is missing.
+fn asks_for_its_target(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    for version in &mut crd.spec.versions {
+        let spec = version
+            .schema
+            .as_mut()
+            .and_then(|schema| schema.open_api_v3_schema.as_mut())
+            .and_then(|schema| schema.properties.as_mut())
+            .and_then(|properties| properties.get_mut("spec"));
+        if let Some(required) = spec.and_then(|spec| spec.required.as_mut()) {
+            required.retain(|field| field != "target");
+        }
+    }
+    crd
 }
 
 /// With a status that says so, until an operator writes another.

@@ -34,6 +34,7 @@ use crate::{
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.target)").message("it says which resources get the image; add, for one: target: {group: examples.windlass.dev, version: v1, kind: Dicom}").field_path(".target").reason(Reason::FieldValueRequired))]
 #[x_kube(validation = Rule::new("self.tiers.all(tier, has(tier.image) || has(self.defaultImage))").message("a tier without an image needs defaultImage").field_path(".tiers"))]
 #[x_kube(validation = Rule::new("(has(self.gates) && has(self.gates.__namespace__)) || self.tiers.all(tier, !has(tier.analysis) || tier.analysis.size() == 0)").message("analysis asks somewhere: set gates.namespace").field_path(".tiers"))]
 pub struct ServiceImageSpec {
@@ -99,12 +100,14 @@ pub struct TargetKind {
     #[serde(default = "spec_image")]
     #[schemars(length(max = 253), regex(pattern = r"^\.?spec(\.[A-Za-z_][A-Za-z0-9_-]*)+$"))]
     pub image_path: String,
-    /// Yields true where a resource is up to date with its spec. Without it: `status.observedGeneration` has reached the generation, and the
-    /// condition `UpToDate` is True.
+    /// Yields true where a resource is up to date with its spec. It counts where `status.observedGeneration` has reached the generation, or
+    /// where it compares the image and so would not be true of another one. Without it: `status.observedGeneration` has reached the
+    /// generation, and the condition `UpToDate` is True.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub ready: Option<String>,
-    /// Yields true where a resource has failed and will not get there by itself. Without it: the condition `Failed` is True.
+    /// Yields true where a resource has failed and will not get there by itself; it counts where `ready` would. Without it: the condition
+    /// `Failed` is True.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub failed: Option<String>,
@@ -112,8 +115,8 @@ pub struct TargetKind {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub manual: Option<String>,
-    /// Yields true where a resource has served at least once. Without it: the condition `Deployed` is True; or, with a `ready` of your own,
-    /// every resource that has an image.
+    /// Yields true where a resource has served at least once. Without it: the condition `Deployed` is True. What does not say counts as one that
+    /// has, if it has an image, unless it was seen without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub deployed: Option<String>,

@@ -131,7 +131,7 @@ fn exit(end: &ContainerStateTerminated) -> Exit {
 }
 
 /// On one line, and not too much of it.
-fn clipped(message: &str) -> String {
+pub fn clipped(message: &str) -> String {
     let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
     let end = line.char_indices().nth(LONGEST).map_or(line.len(), |(end, _)| end);
     if end < line.len() { format!("{}…", line.get(..end).unwrap_or_default()) } else { line }

@@ -144,6 +144,20 @@ pub enum Bug {
     LostImageIsNew,
     /// A late resource on the old image leaves its tier complete.
     LateOneUnnoticed,
+    /// Times and rounds are believed that whoever owns a resource may have written.
+    TenantsBelieved,
+    /// A resource that says nothing is passed by like a failure that does not halt.
+    SilencePassedBy,
+    /// Resources are changed although none of them says what could be judged afterwards.
+    ContractNotAwaited,
+    /// An expression that is true of the image before is taken for the new one's.
+    StaleReady,
+    /// A ServiceImage that nobody has claimed yet is settled: another one of its name may have been deleted with writes on their way.
+    RecreatedIsSettled,
+    /// A resource that has left the selector is stamped.
+    UnselectedStamped,
+    /// A resource without the condition Deployed has never served, whatever image it has.
+    UntoldIsNew,
 }
 
 #[cfg(feature = "seeded-bugs")]

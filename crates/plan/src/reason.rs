@@ -129,8 +129,10 @@ pub enum Reason {
     TooManyFailures,
     /// Somebody else sets the image back again and again (E13).
     FieldContested,
-    /// Whether a resource may be changed can't be told.
+    /// Whether a resource may be changed, or got up to date, can't be told.
     ResourceUnclear,
+    /// No resource of a tier says what could be judged once it has its image (E4).
+    ContractNotSeen,
     /// What was read is older than what we wrote ourselves.
     StaleView,
     /// A predecessor's writes may still be on their way (H1).
@@ -277,6 +279,9 @@ impl Reason {
             Self::ResourceUnclear => {
                 "correct the expression in spec.target or the resource that the message names; it goes on by itself"
             }
+            Self::ContractNotSeen => {
+                "let the controller of this kind write status.observedGeneration and the conditions UpToDate and Deployed, or say in spec.target.ready and spec.target.deployed how a resource tells; it goes on by itself then"
+            }
             Self::StaleView => "wait; if it stays, look at the API server",
             Self::TakingOver => "wait a few seconds",
         }
@@ -394,6 +399,7 @@ impl Reason {
             | Self::AwaitingResources
             | Self::InFlightLimit
             | Self::ResourceUnclear
+            | Self::ContractNotSeen
             | Self::StaleView
             | Self::TakingOver => Stalls::Never,
         }

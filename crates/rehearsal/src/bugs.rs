@@ -29,6 +29,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::ApprovalOfAnother,
     Bug::CanarySkipped,
     Bug::ContestedFought,
+    Bug::ContractNotAwaited,
     Bug::DeadlineForcesDowngrade,
     Bug::FailedPullCounts,
     Bug::FailureIgnored,
@@ -50,15 +51,19 @@ const IN_PLAN: &[Bug] = &[
     Bug::ProofForgotten,
     Bug::ReservedNotCounted,
     Bug::RetargetHalfWay,
+    Bug::SilencePassedBy,
     Bug::SoakGoesOn,
     Bug::StampedIsDone,
     Bug::SwitchHeldBack,
     Bug::SwitchNotConcluded,
     Bug::TemplateTakenOver,
+    Bug::TenantsBelieved,
     Bug::TierAnalysisIgnored,
     Bug::TierBelowCompletes,
     Bug::TierOrderIgnored,
     Bug::UnknownGatePasses,
+    // In tests/service_image.rs: it takes a change of labels in the very moment of a write.
+    Bug::UnselectedStamped,
     Bug::WindowEndIgnored,
     Bug::WindowIgnored,
 ];
@@ -101,7 +106,15 @@ const SEEN: &[(Bug, u64)] = &[(Bug::PermitLeftStanding, 590), (Bug::OutdatedTarg
 /// What a fleet shows and a quorum does not.
 #[cfg(feature = "seeded-bugs")]
 fn is_of_fleets(bug: Bug) -> bool {
-    matches!(bug, Bug::BatchNotReserved | Bug::StampUnfenced | Bug::ReservedNotTouched)
+    matches!(
+        bug,
+        Bug::BatchNotReserved
+            | Bug::StampUnfenced
+            | Bug::ReservedNotTouched
+            | Bug::UntoldIsNew
+            | Bug::StaleReady
+            | Bug::RecreatedIsSettled
+    )
 }
 
 #[cfg(feature = "seeded-bugs")]

@@ -15,8 +15,11 @@ use windlass_rehearsal::{
     },
 };
 use windlass_sim::{
+    api::Api,
+    clock::Clock,
+    faults::Strike,
     harness::{self, Outcome, Program},
-    journal::{Event, Verb},
+    journal::{Event, Journal, Verb},
     scenario::{Action, Ending, Moment, Scenario, Subject, When},
     world::ImageBehaviour,
 };
@@ -510,6 +513,126 @@ fn a_refused_stamp_is_tried_again_and_the_refusal_stays_until_one_succeeds() {
     assert_eq!(told.iter().filter(|reason| *reason == "StampRefused").count(), 1, "{told:?}");
     let after: Vec<&String> = told.iter().skip_while(|reason| *reason != "StampRefused").skip(1).collect();
     assert_eq!(after.last().map(|reason| reason.as_str()), Some("UpToDate"), "{told:?}");
+}
+
+/// A cluster in which nobody plays the service.
+fn nobody(_: harness::Seat) -> std::pin::Pin<Box<dyn Future<Output = ()>>> {
+    Box::pin(std::future::pending())
+}
+
+#[test]
+fn e4_resources_that_say_nothing_are_not_changed_and_nothing_is_complete() {
+    let outcome = run_beside(document(), vec![], Ending::Held("ContractNotSeen".into()), &nobody);
+    assert_eq!(["a", "b", "e", "f"].map(|name| stamps(&outcome, name)), [0; 4]);
+    let said = messages(&outcome, "ContractNotSeen").pop().expect("a message");
+    let words = "tier earlyAccess: none of its 2 resources says how it is, such as clinic/";
+    assert!(said.starts_with(words) && said.contains("no condition UpToDate; let the controller"), "{said}");
+    assert!(states(&outcome).iter().all(|state| condition(&state["status"], "Complete") != "True"));
+}
+
+#[test]
+fn e4_a_kind_that_never_says_deployed_goes_tier_by_tier() {
+    let outcome = run_beside(document(), vec![], Ending::Ready, &stamping::service_without_deployed);
+    let order: Vec<String> = outcome
+        .journal
+        .iter()
+        .filter_map(|entry| match &entry.event {
+            Event::Write(change) if harness::is_ours(&change.user) && change.resource == stamping::one("").resource => {
+                Some(change.name.clone())
+            }
+            Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,
+        })
+        .collect();
+    assert!(order[..2].iter().all(|name| ["e", "f"].contains(&name.as_str())) && order.len() == 4, "{order:?}");
+}
+
+#[test]
+fn h1_another_service_image_of_that_name_is_not_settled_by_being_new() {
+    let wanted = document().pop().expect("a ServiceImage");
+    let timeline = vec![after(60, Action::Delete(subject())), after(1, Action::Create(wanted))];
+    let outcome = run(document(), timeline);
+    let claims: Vec<Value> =
+        states(&outcome).iter().filter_map(|state| state.pointer("/status/election").cloned()).collect();
+    let mut seen: Vec<(Value, Value)> =
+        claims.iter().map(|one| (one["epoch"].clone(), one["settled"].clone())).collect();
+    seen.dedup();
+    assert_eq!(
+        seen,
+        [(json!(1), json!(false)), (json!(1), json!(true)), (json!(1), json!(false)), (json!(1), json!(true))]
+    );
+}
+
+#[test]
+fn one_that_leaves_the_selector_while_it_is_written_to_is_left_alone() {
+    let mut wanted = service_image(json!([tier("", "v2", 0)]));
+    wanted["spec"]["target"]["labelSelector"] = json!("managed!=no");
+    let objects = objects([dicom("a", "", Some("v1"))], wanted.clone());
+    let scenario = |leaves: Vec<Moment>| Scenario {
+        objects: objects[..objects.len() - 1].to_vec(),
+        timeline: [after(15, Action::Create(wanted.clone()))].into_iter().chain(leaves).collect(),
+        operators: 1,
+        limit: Duration::from_mins(20),
+        ..reference(1)
+    };
+    let undisturbed = harness::run_beside(&scenario(vec![]), &[], &operator, Some(&service)).expect("a runtime");
+    let wrote = |resource: &str, ours: bool| {
+        let is_it = |event: &Event| matches!(event, Event::Write(change) if change.resource == resource && harness::is_ours(&change.user) == ours);
+        undisturbed.journal.iter().find(|entry| is_it(&entry.event)).expect("a write").at
+    };
+    let pause = wrote(&stamping::one("").resource, true).duration_since(wrote(&subject().resource, false));
+    let call = undisturbed
+        .calls
+        .iter()
+        .position(|call| call.starts_with("PATCH") && call.contains("/dicoms/a"))
+        .expect("a stamp");
+    // Between its last look and the call it leaves, and no watch says so; what is read again then is not ours any more.
+    let pause = Duration::try_from(pause).expect("later") + Duration::from_secs(1);
+    let unseen = Moment { when: When::After(pause), action: Action::DropWatches };
+    let pause = Duration::from_millis(200);
+    let leaves =
+        Moment { when: When::After(pause), action: patch("a", json!({"metadata": {"labels": {"managed": "no"}}})) };
+    let freeze = Strike::Freeze(Duration::from_secs(3));
+    let outcome =
+        harness::run_beside(&scenario(vec![unseen, leaves]), &[(call as u64, freeze)], &operator, Some(&service));
+    let outcome = outcome.expect("a runtime");
+    assert_eq!(dicoms(&outcome)["a"].pointer("/metadata/labels/managed"), Some(&json!("no")));
+    assert_eq!((images(&outcome)["a"].clone(), stamps(&outcome, "a")), (image("v1"), 0));
+}
+
+#[cfg(feature = "seeded-bugs")]
+#[test]
+fn stamping_what_has_left_the_selector_is_caught() {
+    use windlass_plan::bug::{Bug, plant};
+    plant(Some(Bug::UnselectedStamped));
+    let caught = std::panic::catch_unwind(one_that_leaves_the_selector_while_it_is_written_to_is_left_alone);
+    plant(None);
+    assert!(caught.is_err());
+}
+
+#[test]
+fn e1_the_documents_own_yaml_is_answered_with_what_to_add() {
+    let api = Api::new(Clock::start(), Journal::default());
+    for object in objects([], Value::Null).into_iter().filter(|object| !object.is_null()) {
+        api.create_value("user", object).expect("an object that the API takes");
+    }
+    let documents = json!({
+        "apiVersion": "windlass.dev/v1alpha1", "kind": "ServiceImage",
+        "metadata": {"name": "dicom-serviceimage-prod", "labels": {"service": "dicom"}},
+        "spec": {"tiers": [
+            {"upgradeTier": "", "image": "ouracr.azurecr.io/dicom-service:v2", "priority": 0},
+            {"upgradeTier": "earlyAccess", "image": "ouracr.azurecr.io/dicom-service:v3", "priority": 1},
+        ]},
+    });
+    let refused = api.create_value("user", documents.clone()).expect_err("it says nothing of what gets the image");
+    let said = format!("{refused:?}");
+    assert!(
+        said.contains("spec.target")
+            && said.contains("target: {group: examples.windlass.dev, version: v1, kind: Dicom}"),
+        "{said}"
+    );
+    let mut whole = documents;
+    whole["spec"]["target"] = json!({"group": "examples.windlass.dev", "version": "v1", "kind": "Dicom"});
+    api.create_value("user", whole).expect("with that it is taken");
 }
 
 #[test]

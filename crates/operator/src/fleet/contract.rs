@@ -7,9 +7,12 @@ use serde_json::{Value, json};
 use windlass_api::service_image::{ServiceImageSpec, TargetKind};
 use windlass_plan::{
     Fact, Hold, Reason,
+    bug::{self, Bug},
     fleet::{Fence, Item, Lane, Progress, Stamp},
 };
 use windlass_systems::{condition::Condition, text::Text};
+
+use crate::trouble::clipped;
 
 /// The label that names a resource's tier.
 const TIER: &str = "upgrade-tier";
@@ -74,19 +77,14 @@ impl Contract {
         self.path.iter().rev().fold(json!(image), |inner, field| json!({ field: inner }))
     }
 
-    /// A resource as it was seen.
-    pub fn item(&self, object: &DynamicObject) -> Item {
+    /// A resource as it was seen, after what was known of it.
+    pub fn item(&self, object: &DynamicObject, before: Option<&Item>) -> Item {
         let seen = Seen { object, generation: object.metadata.generation.unwrap_or(0) };
         let image = self.image(object);
         let stamp = object.annotations().get(STAMPED).and_then(|text| serde_json::from_str::<Stamped>(text).ok());
         let stamp = stamp.map(|Stamped { image, at, round }| Stamp { image, at, round });
         let changed = stamp.as_ref().is_some_and(|stamp| Some(stamp.image.as_str()) != image);
-        let deployed = match (&self.deployed, &self.ready) {
-            // What can't be told may have served, and is waited for.
-            (Some(deployed), _) => holds(deployed, object).unwrap_or(true),
-            (None, Some(_)) => true,
-            (None, None) => seen.condition("Deployed").is_some_and(|one| one["status"] == "True"),
-        };
+        let progress = self.progress(&seen);
         Item {
             fence: Fence {
                 uid: object.uid().unwrap_or_default(),
@@ -99,16 +97,21 @@ impl Contract {
                 Some(manual) => known(manual, object),
                 None => Fact::Known(object.data.pointer("/spec/manuallySpecifiedImage") == Some(&json!(true))),
             },
-            deployed,
+            deployed: self.served(&seen, before, &progress),
             failure_halts: match &self.failure_halts {
                 // What can't be told halts.
                 Some(halts) => holds(halts, object).unwrap_or(true),
                 None => object.data.pointer("/spec/failureHaltsUpdate") == Some(&json!(true)),
             },
-            progress: self.progress(&seen),
+            progress,
             stamp,
             set_by: changed.then(|| self.setter(object)).flatten(),
         }
+    }
+
+    /// Which resources it is about, as kubectl's `-l` writes labels.
+    pub fn label_selector(&self) -> Option<&str> {
+        self.target.label_selector.as_deref()
     }
 
     /// The label selector of a resource's pods; none where nothing tells. An empty one would select them all.
@@ -130,33 +133,87 @@ impl Contract {
         self.path.iter().try_fold(&object.data, |at, field| at.get(field)).and_then(Value::as_str)
     }
 
+    /// Whether it has served. What does not say may have, where it has an image (X1). Where it was seen before it is what it was then: new until
+    /// it says otherwise or is up to date, and never new again.
+    fn served(&self, seen: &Seen<'_>, before: Option<&Item>, progress: &Fact<Progress>) -> bool {
+        let told = match (&self.deployed, &self.ready) {
+            (Some(deployed), _) => holds(deployed, seen.object).ok(),
+            (None, Some(_)) => None,
+            (None, None) => seen.condition("Deployed").and_then(|one| match one["status"].as_str() {
+                Some("True") => Some(true),
+                Some("False") => Some(false),
+                Some(_) | None => None,
+            }),
+        };
+        told.unwrap_or_else(|| {
+            let has_image = self.image(seen.object).is_some_and(|image| !image.is_empty());
+            let may_have = match before.map(|before| before.deployed) {
+                None => has_image,
+                Some(true) => true,
+                Some(false) => has_image && progress.is(&Progress::Ready),
+            };
+            may_have && !bug::active(Bug::UntoldIsNew)
+        })
+    }
+
     /// How far it is, judged at its newest generation (H38).
     fn progress(&self, seen: &Seen<'_>) -> Fact<Progress> {
-        let ready = match &self.ready {
-            Some(ready) => match holds(ready, seen.object) {
-                Ok(ready) => ready,
-                Err(why) => return Fact::Unknown(format!("spec.target.ready: {why}")),
-            },
-            None => seen.is_observed() && seen.condition("UpToDate").is_some_and(|one| one["status"] == "True"),
-        };
-        if ready {
-            return Fact::Known(Progress::Ready);
+        match self.is_ready(seen) {
+            Ok(true) => return Fact::Known(Progress::Ready),
+            Ok(false) => {}
+            Err(why) => return Fact::Unknown(why),
         }
         let failed = if let Some(failed) = &self.failed {
             match holds(failed, seen.object) {
+                Ok(true) if !seen.is_observed() && !self.compares_image(failed, seen.object) => None,
                 Ok(failed) => failed.then(|| format!("{:?} is so", self.target.failed.as_deref().unwrap_or_default())),
                 Err(why) => return Fact::Unknown(format!("spec.target.failed: {why}")),
             }
         } else {
             let failed = seen.condition("Failed").filter(|one| seen.is_observed() && one["status"] == "True");
-            failed.map(|one| one["message"].as_str().or(one["reason"].as_str()).unwrap_or("it says so").to_owned())
+            failed.map(|one| clipped(one["message"].as_str().or(one["reason"].as_str()).unwrap_or("it says so")))
         };
         if let Some(why) = failed {
             return Fact::Known(Progress::Failed(why));
         }
+        if self.ready.is_none() && seen.condition("UpToDate").is_none() {
+            return Fact::Unknown("its status has no condition UpToDate".to_owned());
+        }
+        if self.ready.is_none() && seen.observed().is_none() {
+            return Fact::Unknown("its status has no observedGeneration".to_owned());
+        }
         let unready = seen.condition("UpToDate").filter(|one| one["status"] == "False");
         let since = unready.and_then(|one| one["lastTransitionTime"].as_str()).and_then(|time| time.parse().ok());
         Fact::Known(Progress::Moving { since })
+    }
+
+    /// Whether it is what its spec says: at a generation that was observed, or where the expression is true of no other image. What was true
+    /// of the image before is not known of this one.
+    fn is_ready(&self, seen: &Seen<'_>) -> Result<bool, String> {
+        let Some(ready) = &self.ready else {
+            return Ok(seen.is_observed() && seen.condition("UpToDate").is_some_and(|one| one["status"] == "True"));
+        };
+        let holds = holds(ready, seen.object).map_err(|why| format!("spec.target.ready: {why}"))?;
+        if !holds || seen.is_observed() || self.compares_image(ready, seen.object) || bug::active(Bug::StaleReady) {
+            return Ok(holds);
+        }
+        match seen.observed() {
+            Some(_) => Ok(false),
+            None => Err(format!(
+                "spec.target.ready may be true of the image before: compare the image in it, like self.status.image == self.{}, or let \
+                 the kind have status.observedGeneration",
+                self.path.join(".")
+            )),
+        }
+    }
+
+    /// Whether what is true of a resource would not be, had it another image.
+    fn compares_image(&self, condition: &Condition, object: &DynamicObject) -> bool {
+        let mut other = object.clone();
+        let field = self.path.iter().try_fold(&mut other.data, |at, field| at.get_mut(field));
+        let Some(Value::String(image)) = field else { return false };
+        image.push_str("-another");
+        holds(condition, &other) != Ok(true)
     }
 
     /// Who set the image last, if it was not us.
@@ -177,9 +234,12 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
+    fn observed(&self) -> Option<i64> {
+        self.object.data.pointer("/status/observedGeneration").and_then(Value::as_i64)
+    }
+
     fn is_observed(&self) -> bool {
-        let observed = self.object.data.pointer("/status/observedGeneration").and_then(Value::as_i64);
-        observed.is_some_and(|observed| observed >= self.generation)
+        self.observed().is_some_and(|observed| observed >= self.generation)
     }
 
     fn condition(&self, type_: &str) -> Option<&Value> {
@@ -209,7 +269,10 @@ mod tests {
     use rstest::rstest;
     use serde_json::{Value, json};
     use windlass_api::service_image::ServiceImageSpec;
-    use windlass_plan::{Fact, fleet::Progress};
+    use windlass_plan::{
+        Fact,
+        fleet::{Item, Progress},
+    };
 
     use super::Contract;
 
@@ -244,7 +307,6 @@ mod tests {
     #[case::up_to_date(conditions("True", 3), Progress::Ready)]
     #[case::with_what_it_was_before(conditions("True", 2), Progress::Moving { since: None })]
     #[case::not_yet(conditions("False", 3), Progress::Moving { since: Some("2026-01-01T00:00:00Z".parse().unwrap()) })]
-    #[case::nothing_said(json!({}), Progress::Moving { since: None })]
     #[case::failed(
         json!({"observedGeneration": 3, "conditions": [{"type": "Failed", "status": "True", "message": "no room"}]}),
         Progress::Failed("no room".into())
@@ -254,17 +316,76 @@ mod tests {
         Progress::Moving { since: None }
     )]
     fn e4_h38_progress_is_judged_at_the_newest_generation(#[case] status: Value, #[case] expected: Progress) {
-        let item = contract(json!({})).item(&dicom(json!({"image": "r/d:v1"}), status));
+        let item = contract(json!({})).item(&dicom(json!({"image": "r/d:v1"}), status), None);
         assert_eq!(item.progress, Fact::Known(expected));
+    }
+
+    #[rstest]
+    #[case::nothing_at_all(json!({}), "no condition UpToDate")]
+    #[case::another_condition(json!({"observedGeneration": 3, "conditions": [{"type": "Deployed", "status": "True"}]}), "no condition UpToDate")]
+    #[case::of_no_generation(json!({"conditions": [{"type": "UpToDate", "status": "True"}]}), "no observedGeneration")]
+    fn e4_what_is_not_said_is_not_known(#[case] status: Value, #[case] missing: &str) {
+        let item = contract(json!({})).item(&dicom(json!({"image": "r/d:v1"}), status), None);
+        assert!(matches!(&item.progress, Fact::Unknown(why) if why.contains(missing)), "{:?}", item.progress);
+    }
+
+    #[rstest]
+    #[case::says_nothing_and_has_an_image(json!({"image": "r/d:v1"}), json!({}), None, true)]
+    #[case::is_new_and_has_none(json!({}), json!({}), None, false)]
+    #[case::says_no(json!({"image": "r/d:v1"}), json!({"conditions": [{"type": "Deployed", "status": "False"}]}), None, false)]
+    #[case::says_yes_and_lost_its_image(json!({}), json!({"conditions": [{"type": "Deployed", "status": "True"}]}), None, true)]
+    #[case::can_not_tell(json!({"image": "r/d:v1"}), json!({"conditions": [{"type": "Deployed", "status": "Unknown"}]}), None, true)]
+    #[case::had_served_and_lost_its_image(json!({}), json!({}), Some(true), true)]
+    #[case::was_new_and_says_nothing_yet(json!({"image": "r/d:v1"}), json!({}), Some(false), false)]
+    #[case::was_new_and_is_up_to_date(
+        json!({"image": "r/d:v1"}),
+        json!({"observedGeneration": 3, "conditions": [{"type": "UpToDate", "status": "True"}]}),
+        Some(false),
+        true
+    )]
+    fn e4_h38_who_may_have_served_counts_as_one_that_has(
+        #[case] spec: Value,
+        #[case] status: Value,
+        #[case] was: Option<bool>,
+        #[case] expected: bool,
+    ) {
+        let contract = contract(json!({}));
+        let before = was.map(|deployed| Item { deployed, ..contract.item(&dicom(json!({}), json!({})), None) });
+        assert_eq!(contract.item(&dicom(spec, status), before.as_ref()).deployed, expected);
+    }
+
+    #[rstest]
+    #[case::at_its_generation("self.status.phase == 'Running'", json!({"phase": "Running", "observedGeneration": 3}), Some(true))]
+    #[case::at_the_one_before("self.status.phase == 'Running'", json!({"phase": "Running", "observedGeneration": 2}), Some(false))]
+    #[case::at_nobody_knows_which("self.status.phase == 'Running'", json!({"phase": "Running"}), None)]
+    #[case::with_the_image("self.status.image == self.spec.image", json!({"image": "r/d:v1"}), Some(true))]
+    #[case::with_another("self.status.image == self.spec.image", json!({"image": "r/d:v0"}), Some(false))]
+    #[case::that_only_looks_at_the_image("self.spec.image != '' && self.status.phase == 'Running'", json!({"phase": "Running"}), None)]
+    fn e13_h38_a_ready_of_ones_own_is_about_the_image_that_it_has(
+        #[case] ready: &str,
+        #[case] status: Value,
+        #[case] expected: Option<bool>,
+    ) {
+        let item = contract(json!({"ready": ready})).item(&dicom(json!({"image": "r/d:v1"}), status), None);
+        let said = item.progress.known().map(|progress| *progress == Progress::Ready);
+        assert_eq!(said, expected, "{:?}", item.progress);
+    }
+
+    #[test]
+    fn what_a_failure_says_is_cut() {
+        let status = json!({"observedGeneration": 3, "conditions": [{"type": "Failed", "status": "True", "message": "no ".repeat(9_000)}]});
+        let item = contract(json!({})).item(&dicom(json!({"image": "r/d:v1"}), status), None);
+        let Fact::Known(Progress::Failed(why)) = item.progress else { panic!("{:?}", item.progress) };
+        assert!(why.len() < 500 && why.ends_with('…'), "{why}");
     }
 
     #[test]
     fn e4_the_contract_of_managed_resources() {
         let spec = json!({"image": "r/d:v1", "manuallySpecifiedImage": true, "failureHaltsUpdate": true});
-        let item = contract(json!({})).item(&dicom(spec, conditions("True", 3)));
+        let item = contract(json!({})).item(&dicom(spec, conditions("True", 3)), None);
         assert_eq!((item.tier.as_str(), item.image.as_deref()), ("early", Some("r/d:v1")));
         assert!(item.manual.is(&true) && item.failure_halts && item.deployed);
-        let item = contract(json!({})).item(&dicom(json!({}), json!({})));
+        let item = contract(json!({})).item(&dicom(json!({}), json!({})), None);
         assert!(item.image.is_none() && item.manual.is(&false) && !item.failure_halts && !item.deployed);
     }
 
@@ -277,12 +398,12 @@ mod tests {
             "manual": "has(self.spec.pinned) && self.spec.pinned",
         }));
         let spec = json!({"engine": {"image": "r/e:v1"}});
-        let item = contract.item(&dicom(spec.clone(), json!({"phase": "Running"})));
+        let item = contract.item(&dicom(spec.clone(), json!({"phase": "Running", "observedGeneration": 3})), None);
         assert_eq!((item.image.as_deref(), &item.progress), (Some("r/e:v1"), &Fact::Known(Progress::Ready)));
         assert!(item.deployed, "a ready of one's own, and nothing said of Deployed");
-        let item = contract.item(&dicom(spec.clone(), json!({"phase": "Broken"})));
+        let item = contract.item(&dicom(spec.clone(), json!({"phase": "Broken", "observedGeneration": 3})), None);
         assert!(matches!(item.progress, Fact::Known(Progress::Failed(_))));
-        let item = contract.item(&dicom(spec, json!({})));
+        let item = contract.item(&dicom(spec, json!({})), None);
         assert!(matches!(&item.progress, Fact::Unknown(why) if why.contains("phase")), "{:?}", item.progress);
         assert_eq!(contract.image_patch("r/e:v2"), json!({"spec": {"engine": {"image": "r/e:v2"}}}));
     }
@@ -315,7 +436,7 @@ mod tests {
             {"manager": "argocd-controller", "fieldsV1": {"f:spec": {"f:image": {}}}, "time": "2026-01-01T00:00:05Z"},
         ]))
         .unwrap();
-        let item = contract(json!({})).item(&object);
+        let item = contract(json!({})).item(&object, None);
         assert_eq!(item.set_by.as_deref(), Some("argocd-controller"));
         assert_eq!(item.stamp.unwrap().round, 2);
     }

@@ -138,8 +138,9 @@ impl Fleet {
             Ok(Event::Init) => self.arriving = Some(BTreeMap::new()),
             Ok(Event::InitApply(object)) => {
                 let ours = !is_going(&object) && self.is_about(&object);
+                let item = self.item(&object);
                 if let Some(arriving) = self.arriving.as_mut().filter(|_| ours) {
-                    arriving.insert(id(&object), self.contract.item(&object));
+                    arriving.insert(id(&object), item);
                 }
             }
             Ok(Event::InitDone) => {
@@ -173,13 +174,21 @@ impl Fleet {
         self.namespaces.contains(object.metadata.namespace.as_deref().unwrap_or_default())
     }
 
+    /// A resource as it is believed after what was known of it.
+    fn item(&self, object: &DynamicObject) -> Item {
+        let id = id(object);
+        let before = self.index.item(&id).filter(|before| Some(&before.fence.uid) == object.metadata.uid.as_ref());
+        let writing = self.index.reserved().contains(&id);
+        self.contract.item(object, before).believed(before, writing, self.index.now())
+    }
+
     /// A resource was seen, in a watch or in the answer to a write. What is older than what is known of it says nothing (H4 aside, and
     /// that takes a new list).
     fn see(&mut self, object: &DynamicObject) {
         if !self.is_about(object) {
             return;
         }
-        let (id, item) = (id(object), self.contract.item(object));
+        let (id, item) = (id(object), self.item(object));
         let number = |item: &Item| item.fence.resource_version.parse::<u64>().ok();
         let known = self.index.item(&id);
         if known.is_some_and(|known| known.fence.uid == item.fence.uid && number(known) > number(&item)) {
@@ -225,7 +234,10 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
     let election = match stand(actor, status.election.as_ref()) {
         Stand::Held => None,
         Stand::Wait(pause) => return Ok(Tended::Again(pause)),
-        Stand::Claim(election) => {
+        Stand::Claim(mut election) => {
+            // Another of its name may have been deleted a moment ago, and with it what says what is on its way: nothing is settled before
+            // that has landed (H1).
+            election.settled &= bug::active(Bug::RecreatedIsSettled);
             write(actor, &resource, ServiceImageStatus { election: Some(election), ..status }).await?;
             return Ok(Tended::Again(Duration::ZERO));
         }

@@ -3,7 +3,7 @@
 use futures::{StreamExt, stream::FuturesUnordered};
 use kube::{
     ResourceExt,
-    api::{DynamicObject, Patch, PatchParams},
+    api::{DynamicObject, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -60,10 +60,8 @@ pub async fn all(actor: Actor<'_>, fleet: &mut Fleet, stamps: &[Stamping]) -> Re
                 // It may or may not have happened, and may still: once it is touched it can't any more, and is decided about again.
                 Class::Transient => {
                     sent = Sent::Throttled;
-                    match touch(actor, &fleet.target, &id, &uid).await? {
-                        Some(object) => fleet.see(&object),
-                        None => fleet.index.forget(&id),
-                    }
+                    touch(actor, &fleet.target, &id, &uid).await?;
+                    look(actor, fleet, &id).await?;
                     fleet.index.release(&id);
                 }
                 // Beginning anew touches it first.
@@ -102,10 +100,19 @@ async fn send(
     }
 }
 
-/// Reads one again.
+/// Reads one again, as the watch would show it: one that has left the selector is gone, whether or not the watch has said so yet.
 async fn look(actor: Actor<'_>, fleet: &mut Fleet, id: &ItemId) -> Result<(), Error> {
-    let api = fleet.target.api(actor, id.namespace());
-    match get(actor.context, &what(&fleet.target, id), &api, id.name()).await? {
+    let (context, api) = (actor.context, fleet.target.api(actor, id.namespace()));
+    let what = what(&fleet.target, id);
+    let found = match fleet.contract.label_selector().filter(|_| !bug::active(Bug::UnselectedStamped)) {
+        None => get(context, &what, &api, id.name()).await?,
+        Some(selector) => {
+            let params = ListParams::default().fields(&format!("metadata.name={}", id.name())).labels(selector);
+            let listed = context.bounded(context.settings.read_deadline, "list", &what, api.list(&params)).await?;
+            listed.items.into_iter().next()
+        }
+    };
+    match found {
         Some(object) => fleet.see(&object),
         None => fleet.index.forget(id),
     }

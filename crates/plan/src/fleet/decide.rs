@@ -212,7 +212,7 @@ fn carry_on(tiers: &[&Tier], view: &View<'_>, now: Timestamp) -> Record {
         if kept.new_image.is_empty() {
             // The tier's own old image; or what the others have, for its new one comes after theirs (E3, E5).
             let usual = view.index.tier(&tier.name).and_then(TierIndex::usual_image);
-            kept.new_image = usual.or_else(|| view.index.usual_image()).unwrap_or_default().to_owned();
+            usual.or_else(|| view.index.usual_image()).unwrap_or_default().clone_into(&mut kept.new_image);
         }
         if view.approve && kept.asked {
             kept.approved = true;
@@ -302,8 +302,7 @@ fn trouble(tier: &Tier, view: &View<'_>, record: &Record) -> Option<Hold> {
         let others = others(index.count(Standing::Contested));
         let removed = view.index.item(id).is_some_and(|item| item.image.as_ref().is_none_or(String::is_empty));
         let did = if removed { "removed it" } else { "set it back" };
-        let message =
-            format!("{}: the image of {id}{others} was set again and again, and {by} {did}", tier.name);
+        let message = format!("{}: the image of {id}{others} was set again and again, and {by} {did}", tier.name);
         return Some(Hold::new(Reason::FieldContested, message));
     }
     let words = |id: &ItemId| match view.index.item(id).map(|item| &item.progress) {
@@ -382,6 +381,12 @@ fn next(
     if let Some(hold) = gates::objection(asked).and_then(|gate| gate.hold.clone()) {
         return Err(hold);
     }
+    if index.is_mute() && !bug::active(Bug::ContractNotAwaited) {
+        return Err(mute(tier, view, index));
+    }
+    if let Some(hold) = silent(tier, view, index) {
+        return Err(hold);
+    }
     let room = share?.min(batch);
     let (outdated, in_flight) = (index.count(Standing::Outdated), index.in_flight());
     let limit = tier.max_in_flight.map(|amount| amount.of(index.total()).max(1));
@@ -404,6 +409,23 @@ fn next(
         return Err(Hold::new(Reason::InFlightLimit, message).until(index.next_due()));
     }
     Err(waits_for(tier, view, index))
+}
+
+/// Nobody of a tier says what could be judged: whether its image works would never be known (X1).
+fn mute(tier: &Tier, view: &View<'_>, index: &TierIndex) -> Hold {
+    let told = index.counted().find_map(|id| Some((id, view.index.item(id)?.progress.why()?)));
+    let told = told.map(|(id, why)| format!(", such as {id}: {why}")).unwrap_or_default();
+    let message = format!("{}: none of its {} resources says how it is{told}", tier.name, index.total());
+    Hold::new(Reason::ContractNotSeen, message)
+}
+
+/// Somebody has the image, and will never say how it is (X1).
+fn silent(tier: &Tier, view: &View<'_>, index: &TierIndex) -> Option<Hold> {
+    let id = index.of(Standing::Silent).next()?;
+    let why = view.index.item(id).and_then(|item| item.progress.why()).unwrap_or("nobody knows why");
+    let others = others(index.count(Standing::Silent));
+    let message = format!("{}: whether {id}{others} got up to date can't be told: {why}", tier.name);
+    Some(Hold::new(Reason::ResourceUnclear, message))
 }
 
 /// What a tier waits for whose resources all have their image.

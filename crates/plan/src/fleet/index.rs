@@ -8,16 +8,13 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use jiff::Timestamp;
 
 use super::{
-    item::{Item, ItemId, Lane, Progress, Rank},
+    item::{Item, ItemId, Lane, Progress, ROUNDS, Rank},
     want::{Terms, TierName, TierTerms},
 };
 use crate::{
     bug::{self, Bug},
     fact::Fact,
 };
-
-/// So often an image is put back on a resource before it counts as contested (E13).
-const ROUNDS: u32 = 3;
 
 /// How a resource stands against what is wanted of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +43,8 @@ pub enum Standing {
     Failed,
     /// It has the image and failed, which does not.
     Ignored,
+    /// It has the image, its time is over, and nothing that it says can be judged: no failure that could be passed by (X1).
+    Silent,
     /// It is up to date.
     Done,
 }
@@ -65,8 +64,16 @@ impl Standing {
             | Self::Unclear
             | Self::Failed
             | Self::Ignored
+            | Self::Silent
             | Self::Done => false,
         }
+    }
+}
+
+impl Standing {
+    /// It has served, for all that is known, and is ours to change.
+    fn counts(self) -> bool {
+        !matches!(self, Self::Manual | Self::Blank | Self::Fresh | Self::Starting)
     }
 }
 
@@ -85,6 +92,8 @@ pub struct TierIndex {
     due: BTreeSet<(Timestamp, ItemId)>,
     /// How many that have served have which image.
     images: BTreeMap<String, usize>,
+    /// How many of those that are ours to change say something that can be judged.
+    telling: usize,
 }
 
 impl TierIndex {
@@ -106,10 +115,7 @@ impl TierIndex {
 
     /// How many there are that have served and are ours to change.
     pub fn total(&self) -> usize {
-        let counts = |standing: &Standing| {
-            !matches!(standing, Standing::Manual | Standing::Blank | Standing::Fresh | Standing::Starting)
-        };
-        self.by_standing.iter().filter(|(standing, _)| counts(standing)).map(|(_, keys)| keys.len()).sum()
+        self.by_standing.iter().filter(|(standing, _)| standing.counts()).map(|(_, keys)| keys.len()).sum()
     }
 
     /// How many still have another image than they shall have.
@@ -123,13 +129,25 @@ impl TierIndex {
     /// How many are waited for before the tier is done.
     pub fn remaining(&self) -> usize {
         let moving = if bug::active(Bug::StampedIsDone) { 0 } else { self.count(Standing::Moving) };
-        self.behind().saturating_add(moving).saturating_add(self.count(Standing::Failed))
+        let stuck = self.count(Standing::Failed).saturating_add(self.count(Standing::Silent));
+        self.behind().saturating_add(moving).saturating_add(stuck)
     }
 
     /// The image that most have; of several, the first by name.
     pub fn usual_image(&self) -> Option<&str> {
         let most = self.images.iter().max_by(|a, b| a.1.cmp(b.1).then_with(|| b.0.cmp(a.0)));
         most.map(|(image, _)| image.as_str())
+    }
+
+    /// Those that have served and are ours to change, in no particular order.
+    pub fn counted(&self) -> impl Iterator<Item = &ItemId> {
+        let counted = self.by_standing.iter().filter(|(standing, _)| standing.counts());
+        counted.flat_map(|(_, keys)| keys).map(|(_, id)| id)
+    }
+
+    /// Somebody is to be changed, and nobody says anything that could be judged afterwards.
+    pub fn is_mute(&self) -> bool {
+        self.telling == 0 && self.total() > 0
     }
 
     /// When the next one has taken too long.
@@ -282,6 +300,11 @@ impl Index {
         &self.terms
     }
 
+    /// The time of the last look.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
     /// A tier.
     pub fn tier(&self, name: &TierName) -> Option<&TierIndex> {
         self.tiers.get(name)
@@ -411,6 +434,9 @@ impl Index {
             tier.by_standing.remove(&standing);
         }
         tier.change_images(item, by);
+        if item.progress.known().is_some() && !item.manual.is(&true) {
+            tier.telling = by(tier.telling);
+        }
         let lane = &item.lane;
         match standing {
             Standing::Outdated => {
@@ -441,6 +467,7 @@ impl Index {
             | Standing::Unclear
             | Standing::Failed
             | Standing::Ignored
+            | Standing::Silent
             | Standing::Done => {}
         }
         if standing.in_flight() {
@@ -473,7 +500,7 @@ fn since(item: &Item, tier: &TierTerms, terms: &Terms) -> Option<Timestamp> {
         Fact::Known(Progress::Moving { since }) => *since,
         Fact::Known(Progress::Ready | Progress::Failed(_)) | Fact::Unknown(_) => None,
     };
-    stamped.or(tier.begun_at).max(unready).max(terms.retried_at)
+    stamped.max(tier.begun_at).max(unready).max(terms.retried_at)
 }
 
 /// When it has taken too long.
@@ -510,9 +537,14 @@ fn stand(item: &Item, tier: &TierTerms, terms: &Terms, reserved: bool, now: Time
         if item.failure_halts && !bug::active(Bug::FailureIgnored) { Standing::Failed } else { Standing::Ignored };
     match &item.progress {
         Fact::Known(Progress::Ready) => Standing::Done,
-        _ if !item.deployed => Standing::Starting,
+        // Who says nothing at all is waited for: it may have served.
+        Fact::Known(_) if !item.deployed => Standing::Starting,
         Fact::Known(Progress::Failed(_)) => failed,
-        Fact::Known(Progress::Moving { .. }) | Fact::Unknown(_) if due(item, tier, terms) <= now => failed,
+        Fact::Known(Progress::Moving { .. }) if due(item, tier, terms) <= now => failed,
+        Fact::Unknown(_) if due(item, tier, terms) <= now => {
+            let passed_by = failed == Standing::Ignored && !bug::active(Bug::SilencePassedBy);
+            if passed_by { Standing::Silent } else { failed }
+        }
         Fact::Known(Progress::Moving { .. }) | Fact::Unknown(_) => Standing::Moving,
     }
 }

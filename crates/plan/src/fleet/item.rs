@@ -4,7 +4,13 @@ use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
 
-use crate::fact::Fact;
+use crate::{
+    bug::{self, Bug},
+    fact::Fact,
+};
+
+/// So often an image is put back on a resource before it counts as contested (E13).
+pub(super) const ROUNDS: u32 = 3;
 
 /// One resource. Cheap to copy: a fleet names it in several places.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,6 +128,40 @@ impl Item {
     /// Its place in the order of its tier.
     pub fn rank(&self) -> Rank {
         Rank::of(&self.fence.uid)
+    }
+
+    /// The same as it is believed after what was known of it. Whoever may write a resource may write our annotation and its times, too; that
+    /// shall decide nothing for others. What we wrote is remembered, and read from the annotation only when it is seen for the first time or
+    /// `writing` says that we are writing to it; how long it has been on its way counts from when that was first seen; and nothing is
+    /// believed to have happened in the future.
+    #[must_use]
+    pub fn believed(mut self, before: Option<&Self>, writing: bool, now: Timestamp) -> Self {
+        if bug::active(Bug::TenantsBelieved) {
+            return self;
+        }
+        let before = before.filter(|before| before.fence.uid == self.fence.uid);
+        let claimed = |most: u32| {
+            let claim = |stamp: Stamp| Stamp { at: stamp.at.min(now), round: stamp.round.min(most), ..stamp };
+            self.stamp.clone().map(claim)
+        };
+        let stamp = match before {
+            // One round more than a restart forgets, so that nobody is contested before they set back what we wrote.
+            None => claimed(ROUNDS.saturating_sub(1)),
+            Some(before) if writing => claimed(before.stamp.as_ref().map_or(0, |stamp| stamp.round).saturating_add(1)),
+            Some(before) => before.stamp.clone(),
+        };
+        self.stamp = stamp;
+        if let Fact::Known(Progress::Moving { since }) = &mut self.progress {
+            let was = before.filter(|before| before.image == self.image).map(|before| &before.progress);
+            *since = match was {
+                Some(Fact::Known(Progress::Ready)) => Some(now),
+                Some(Fact::Known(Progress::Moving { since: Some(known) })) => Some(*known),
+                Some(Fact::Known(Progress::Moving { since: None } | Progress::Failed(_)) | Fact::Unknown(_)) | None => {
+                    since.map(|since| since.min(now))
+                }
+            };
+        }
+        self
     }
 
     /// We set it on the way to the image that it has, and it has not arrived.

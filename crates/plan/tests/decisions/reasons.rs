@@ -15,7 +15,7 @@ const NAMES: &str = "Paused InvalidSpec WorkloadNotFound ContainerNotFound NoRep
     ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch BudgetTooLoose \
     LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining AwaitingImage ImageNotPullable Locked CheckFailed AnalysisFailed AwaitingHook HookFailed AwaitingHandOver NoHandOverTarget AwaitingReplacement \
     AwaitingConclusion DeadlineExceeded MemberSealed Aborted RolledBack TargetNotFound TargetNotAllowed GatesNotAllowed StampRefused AwaitingResources InFlightLimit ResourceFailed TooManyFailures \
-    FieldContested ResourceUnclear StaleView TakingOver";
+    FieldContested ResourceUnclear ContractNotSeen StaleView TakingOver";
 
 #[test]
 fn the_names_of_reasons_stay_what_they_are() {

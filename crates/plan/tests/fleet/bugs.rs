@@ -24,6 +24,9 @@ const WALKS: u64 = 3_000;
 #[case::tiers_below(Bug::TierBelowCompletes, "is done before")]
 #[case::lost_images(Bug::LostImageIsNew, "backwards")]
 #[case::late_ones(Bug::LateOneUnnoticed, "has another image")]
+#[case::tenants(Bug::TenantsBelieved, "nobody wrote to it")]
+#[case::silence(Bug::SilencePassedBy, "is well")]
+#[case::mute_tiers(Bug::ContractNotAwaited, "nobody of its tier says")]
 fn a_bug_in_the_fleet_is_caught(#[case] bug: Bug, #[case] words: &str) {
     let caught = (0..WALKS).find_map(|seed| {
         plant(Some(bug));

@@ -30,7 +30,14 @@ fn e13_after_a_few_rounds_it_is_reported_and_not_fought_over() {
     assert_eq!((hold.reason.name(), plan.stamps.len()), ("FieldContested", 0));
     assert!(hold.message.contains("argocd-controller set it back"), "{}", hold.message);
     world.look_again();
-    assert!(world.plan().stamps.is_empty(), "a restart forgets nothing of it");
+    assert_eq!(
+        world.step().stamps.iter().map(|stamp| stamp.round).collect::<Vec<_>>(),
+        [3],
+        "a restart costs one more"
+    );
+    set_back(&mut world);
+    assert_eq!(world.standing("a"), Standing::Contested);
+    world.wait(1);
     world.retry = true;
     world.step();
     assert_eq!(world.step().stamps.iter().map(|stamp| stamp.round).collect::<Vec<_>>(), [1], "a person says again");

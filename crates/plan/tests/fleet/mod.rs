@@ -1,5 +1,6 @@
 //! Fleets, from the outside: what `fleet::decide` answers, and that the index never has to be rebuilt.
 
+mod beliefs;
 #[cfg(feature = "seeded-bugs")]
 mod bugs;
 mod contests;

@@ -92,6 +92,65 @@ fn e4_what_can_not_be_told_is_not_touched_and_holds_its_tier() {
     assert_eq!(reason(&world.step()), "ResourceUnclear");
 }
 
+fn mute(world: &mut World, names: &[&str]) {
+    for name in names {
+        world.change(&id(name), |item| item.progress = Fact::Unknown("its status has no condition UpToDate".into()));
+    }
+}
+
+#[test]
+pub fn e4_where_nobody_says_how_it_is_nobody_is_changed_and_nothing_is_done() {
+    let mut world = document();
+    mute(&mut world, &["a", "b", "e", "f"]);
+    let plan = world.step();
+    assert_eq!((names(&plan), reason(&plan)), (BTreeSet::new(), "ContractNotSeen"));
+    let Verdict::Wait(hold) = &plan.verdict else { panic!("{plan:?}") };
+    let words = "tier earlyAccess: none of its 2 resources says how it is, such as clinic/";
+    assert!(hold.message.starts_with(words) && hold.message.contains("condition UpToDate"), "{}", hold.message);
+    world.arrive(&id("e"));
+    assert_eq!(names(&world.step()), BTreeSet::from(["e", "f"]), "one of them speaks, so they can");
+}
+
+#[test]
+fn e4_also_where_all_have_their_image_already() {
+    let mut world = World::new(want(vec![tier("", V2, 0)]), [("a", serving("a", "", V2))]);
+    mute(&mut world, &["a"]);
+    assert_eq!(reason(&world.step()), "ContractNotSeen");
+    world.arrive(&id("a"));
+    assert_eq!(world.step().verdict, Verdict::Done);
+}
+
+#[test]
+pub fn e4_who_says_nothing_is_no_failure_that_could_be_passed_by() {
+    let mut world = document();
+    world.want.tiers[1].max_in_flight = Some(super::world::at_most(1));
+    world.change(&id("e"), |item| item.failure_halts = false);
+    world.change(&id("f"), |item| item.failure_halts = false);
+    let first = world.step().stamps[0].id.clone();
+    mute(&mut world, &[first.name()]);
+    world.wait(600);
+    assert_eq!(world.standing(first.name()), Standing::Silent);
+    let plan = world.step();
+    assert_eq!((names(&plan), reason(&plan)), (BTreeSet::new(), "ResourceUnclear"), "nobody else of its tier or below");
+    let Verdict::Wait(hold) = &plan.verdict else { panic!("{plan:?}") };
+    assert!(hold.message.contains("its status has no condition UpToDate"), "{}", hold.message);
+    world.arrive(&first);
+    assert_eq!(world.step().stamps.len(), 1);
+}
+
+#[test]
+fn e4_h38_a_new_one_that_says_nothing_at_all_is_waited_for() {
+    let mut world = World::new(want(vec![tier("", V2, 0)]), [("a", serving("a", "", V2))]);
+    let mut new = serving("n", "", V2);
+    (new.image, new.deployed) = (None, false);
+    world.add("n", new);
+    mute(&mut world, &["n"]);
+    assert_eq!(world.step().verdict, Verdict::Done, "it has nothing yet");
+    assert_eq!((world.images()["n"].as_str(), world.standing("n")), (V2, Standing::Starting));
+    mute(&mut world, &["n"]);
+    assert_eq!(world.standing("n"), Standing::Moving, "it may have served");
+}
+
 #[test]
 pub fn e4_a_failure_halts_only_where_it_says_so() {
     let mut world = document();

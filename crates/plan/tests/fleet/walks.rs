@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use windlass_plan::{
     Fact,
-    fleet::{Item, ItemId, Lane, Plan, Progress, Record, Stamping, TierName, Verdict},
+    fleet::{Item, ItemId, Lane, Plan, Progress, Record, Stamp, Stamping, Standing, TierName, Verdict},
 };
 
 use super::world::{V1, V2, V3, World, at_most, first, id, serving, tier, want};
@@ -28,6 +28,8 @@ struct Walk {
     well: BTreeSet<(ItemId, String)>,
     /// The record before this look.
     before: Record,
+    /// Who says nothing until people see to it.
+    mute: BTreeSet<ItemId>,
     born: u32,
 }
 
@@ -57,6 +59,7 @@ pub fn walk(seed: u64) {
         proven: BTreeSet::new(),
         well: BTreeSet::new(),
         before: Record::default(),
+        mute: BTreeSet::new(),
         born: 0,
     };
     for _ in 0..walk.dice.below(14) {
@@ -109,6 +112,7 @@ impl Walk {
         for stamp in &plan.stamps {
             self.world.index.reserve(&stamp.id);
         }
+        self.contests_are_real();
         let survives = if deaths == 0 { self.dice.below(8) as usize } else { usize::MAX };
         for (number, stamp) in plan.stamps.iter().enumerate() {
             if number >= survives {
@@ -142,11 +146,21 @@ impl Walk {
         })
     }
 
+    /// Nobody is fought over whom nobody wrote to.
+    fn contests_are_real(&self) {
+        for id in self.world.items.keys() {
+            let contested = self.world.index.standing(id).is_some_and(|(_, standing)| standing == Standing::Contested);
+            let written = self.world.truth.contains_key(id);
+            assert!(!contested || written, "walk {}: {id} is contested, and nobody wrote to it", self.seed);
+        }
+    }
+
     /// A tier becomes done after those above it, and all of it only when nobody has another image (E3, E7).
     fn done_in_order(&self, plan: &Plan) {
         let complete = |record: &Record, name: &TierName| record.tiers.get(name).is_some_and(|kept| kept.complete);
         for tier in &self.world.want.tiers {
-            let before = self.before.tiers.get(&tier.name).is_some_and(|kept| kept.complete && kept.image == tier.image);
+            let before =
+                self.before.tiers.get(&tier.name).is_some_and(|kept| kept.complete && kept.image == tier.image);
             if !complete(&plan.record, &tier.name) || before {
                 continue;
             }
@@ -179,6 +193,13 @@ impl Walk {
             return;
         }
         assert_eq!(stamp.image, tier.image, "walk {seed}: {} goes backwards", stamp.id);
+        let speaks = |item: &Item| {
+            let (theirs, _) = self.world.index.terms().tier_of(&item.tier).expect("it has a tier");
+            theirs == name && !item.manual.is(&true) && item.progress.known().is_some()
+        };
+        // Also those of this batch that were written a moment ago.
+        let speak = self.world.items.values().any(speaks);
+        assert!(speak, "walk {seed}: {} is changed, and nobody of its tier says how it is", stamp.id);
         for above in self.world.want.tiers.iter().filter(|above| above.priority > tier.priority) {
             for (id, item) in &self.world.items {
                 let theirs =
@@ -190,7 +211,10 @@ impl Walk {
                 // Who was well may have a moment of illness; a failure that halts may not go unnoticed.
                 let failed = matches!(item.progress, Fact::Known(Progress::Failed(_)));
                 assert!(!failed || !item.failure_halts, "walk {seed}: {} although {id} failed", stamp.id);
-                let well = failed || self.well.contains(&(id.clone(), above.image.clone()));
+                let over = |stamp: &Stamp| self.world.now.duration_since(stamp.at).as_secs() >= 600;
+                let told = item.progress.known().is_some();
+                let late = !item.failure_halts && told && self.world.truth.get(id).is_some_and(over);
+                let well = failed || late || self.well.contains(&(id.clone(), above.image.clone()));
                 assert!(well, "walk {seed}: {} before {id} is well", stamp.id);
             }
         }
@@ -220,7 +244,8 @@ impl Walk {
     fn limits_hold(&self) {
         let now = self.world.now;
         let disturbed = |item: &&Item| {
-            let stamp = item.stamp.as_ref().filter(|stamp| Some(&stamp.image) == item.image.as_ref());
+            let uid = item.fence.uid.strip_prefix("uid-").unwrap_or_default();
+            let stamp = self.world.truth.get(&id(uid)).filter(|stamp| Some(&stamp.image) == item.image.as_ref());
             let in_time = stamp.is_some_and(|stamp| now.duration_since(stamp.at).as_secs() < 600);
             in_time && item.deployed && matches!(item.progress, Fact::Known(Progress::Moving { .. }))
         };
@@ -248,7 +273,7 @@ impl Walk {
             .map(|(id, _)| id.clone())
             .collect();
         for id in moving {
-            if !all && self.dice.below(2) == 0 {
+            if self.mute.contains(&id) || (!all && self.dice.below(2) == 0) {
                 continue;
             }
             let bad = self.world.items[&id].image.as_ref().is_some_and(|image| self.bad.contains(image));
@@ -266,7 +291,29 @@ impl Walk {
         let any = |dice: &mut Dice| ids.get(dice.below(u32::try_from(ids.len().max(1)).unwrap()) as usize).cloned();
         let seconds = i64::from(1 + self.dice.below(40));
         self.world.wait(seconds);
-        match self.dice.below(15) {
+        match self.dice.below(18) {
+            15 => {
+                // A tenant writes what we write, with a time to come; or moves its times, or says that they are in the future.
+                if let Some(one) = any(&mut self.dice) {
+                    let (now, image) = (self.world.now, [V1, V2, V3][self.dice.below(3) as usize]);
+                    let at = [now, super::world::at(3_000_000)][self.dice.below(2) as usize];
+                    self.world.change(&one, |item| {
+                        item.stamp = Some(Stamp { image: image.into(), at, round: 9 });
+                        if let Fact::Known(Progress::Moving { since }) = &mut item.progress {
+                            *since = Some(at);
+                        }
+                    });
+                }
+            }
+            16 | 17 => {
+                // Its status is lost, and perhaps nobody writes another one.
+                if let Some(one) = any(&mut self.dice) {
+                    self.world.change(&one, |item| item.progress = Fact::Unknown("it says nothing".into()));
+                    if self.dice.below(2) == 0 {
+                        self.mute.insert(one);
+                    }
+                }
+            }
             14 => {
                 // Somebody replaces it by what has no image.
                 if let Some(one) = any(&mut self.dice) {
@@ -320,6 +367,9 @@ impl Walk {
                 self.world.stamped.clear();
             }
         }
+        for id in self.mute.clone() {
+            self.world.change(&id, |item| item.progress = Fact::Unknown("it says nothing".into()));
+        }
         let meddled: Vec<ItemId> =
             self.meddles.iter().filter(|id| self.world.items.contains_key(*id)).cloned().collect();
         for id in meddled {
@@ -338,11 +388,15 @@ impl Walk {
     fn make_peace(&mut self) {
         self.meddles.clear();
         self.bad.clear();
+        self.mute.clear();
         let ids: Vec<ItemId> = self.world.items.keys().cloned().collect();
         for id in &ids {
             self.world.change(id, |item| {
                 if item.manual != Fact::Known(true) {
                     item.manual = Fact::Known(false);
+                }
+                if item.progress.known().is_none() {
+                    item.progress = Fact::Known(Progress::Moving { since: None });
                 }
             });
         }

@@ -82,6 +82,8 @@ pub struct World {
     pub retry: bool,
     /// How often each got its image in a row.
     pub stamped: BTreeMap<(ItemId, String), u32>,
+    /// What was truly written last, whatever the resource says.
+    pub truth: BTreeMap<ItemId, Stamp>,
     version: u64,
 }
 
@@ -100,6 +102,7 @@ impl World {
             approve: false,
             retry: false,
             stamped: BTreeMap::new(),
+            truth: BTreeMap::new(),
             version: 1,
         };
         world.look_again();
@@ -112,8 +115,10 @@ impl World {
         let terms = self.want.terms(begun, self.record.retried_at);
         self.index = Index::new(terms, self.now);
         for (id, item) in &self.items {
-            self.index.observe(id, item.clone());
+            self.index.observe(id, item.clone().believed(None, false, self.now));
         }
+        // Who sets back what we wrote, and forges what we wrote on it, has another fight after a restart.
+        self.stamped.clear();
     }
 
     /// What it would do now.
@@ -160,7 +165,8 @@ impl World {
         item.stamp = Some(Stamp { image: stamp.image.clone(), at: now, round: stamp.round });
         self.stamped.retain(|(id, image), _| *id != stamp.id || *image == stamp.image);
         *self.stamped.entry((stamp.id.clone(), stamp.image.clone())).or_default() += 1;
-        self.seen(&stamp.id);
+        self.truth.extend(item.stamp.clone().map(|written| (stamp.id.clone(), written)));
+        self.seen(&stamp.id, true);
         true
     }
 
@@ -168,24 +174,26 @@ impl World {
     pub fn change(&mut self, id: &ItemId, change: impl FnOnce(&mut Item)) {
         if let Some(item) = self.items.get_mut(id) {
             change(item);
-            self.seen(id);
+            self.seen(id, false);
         }
     }
 
-    fn seen(&mut self, id: &ItemId) {
+    fn seen(&mut self, id: &ItemId, writing: bool) {
         self.version += 1;
         let Some(item) = self.items.get_mut(id) else { return };
         item.fence.resource_version = self.version.to_string();
-        self.index.observe(id, item.clone());
+        let believed = item.clone().believed(self.index.item(id), writing, self.now);
+        self.index.observe(id, believed);
     }
 
     pub fn add(&mut self, name: &str, item: Item) {
         self.items.insert(id(name), item);
-        self.seen(&id(name));
+        self.seen(&id(name), false);
     }
 
     pub fn remove(&mut self, id: &ItemId) {
         self.items.remove(id);
+        self.truth.remove(id);
         self.index.forget(id);
     }
 

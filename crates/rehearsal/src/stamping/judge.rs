@@ -11,7 +11,7 @@ use windlass_sim::{
 
 use super::{
     DICOMS, FLEETS,
-    reading::{has_failed, has_served, image_for, image_of, is_manual, is_ready, tier_of},
+    reading::{has_failed, has_served, holds, image_for, image_of, is_left_out, is_manual, is_ready, tier_of},
 };
 
 /// What was written to a fleet, and what of it must not have been.
@@ -23,10 +23,22 @@ pub struct Judgement {
     pub writes: BTreeMap<String, usize>,
     /// Touches at a take-over.
     pub touches: usize,
+    /// Stamps of a ServiceImage that had been deleted when they landed: races that nobody could have won.
+    pub orphans: usize,
     /// Times that an operator took over.
     pub take_overs: usize,
     /// What must not have happened.
     pub violations: Vec<String>,
+}
+
+/// How long what was sent may take to land: what the operator tells the API server.
+const LATEST: SignedDuration = SignedDuration::from_secs(10);
+
+/// Among whom a limit counts.
+#[derive(Clone, Copy, Debug)]
+enum Among<'a> {
+    Tier(&'a Value),
+    Zone(&'a str),
 }
 
 /// What is known of a Dicom while the journal is read.
@@ -37,6 +49,8 @@ struct Known {
     changed: Timestamp,
     /// Images that it was up to date with.
     well: BTreeSet<String>,
+    /// The image that we gave it last, whatever it says itself.
+    stamped: Option<String>,
 }
 
 /// Reads the journal. `patience` is how long an operator may not have seen what somebody else did.
@@ -58,6 +72,8 @@ struct Court {
     patience: SignedDuration,
     dicoms: BTreeMap<String, Known>,
     fleet: Value,
+    /// The ServiceImage that was deleted last: what it had sent may land later.
+    former: Option<Value>,
     judgement: Judgement,
 }
 
@@ -85,7 +101,11 @@ impl Court {
         if is_ready(after) {
             well.extend(image_of(after).map(str::to_owned));
         }
-        self.dicoms.insert(change.name.clone(), Known { object: after.clone(), changed, well });
+        let image = |object: &Value| image_of(object).map(str::to_owned);
+        let before = change.before.as_deref().and_then(image);
+        let stamped =
+            if ours && before != image(after) { image(after) } else { same.and_then(|known| known.stamped.clone()) };
+        self.dicoms.insert(change.name.clone(), Known { object: after.clone(), changed, well, stamped });
     }
 
     /// A write of ours to a Dicom: by whoever acts, to what it reserved, and to nobody who is left alone.
@@ -101,13 +121,25 @@ impl Court {
             return;
         }
         self.judgement.stamps += 1;
+        if is_left_out(before) {
+            self.object(at, &format!("{} stamped {name}, which is not selected", change.user));
+        }
+        let reserved = |fleet: &Value| {
+            let batch = fleet.pointer("/status/batch").and_then(Value::as_array).into_iter().flatten();
+            batch.into_iter().any(|one| one["name"] == name.as_str() && one["uid"] == after["metadata"]["uid"])
+        };
+        if self.former.as_ref().is_some_and(reserved) && !reserved(&self.fleet) {
+            // Nobody is left who could know of it.
+            self.judgement.orphans += 1;
+            return;
+        }
+        self.direction(name, before, after, at);
         let election = self.fleet.pointer("/status/election").cloned().unwrap_or_default();
         let acts = election["id"].as_str().is_some_and(|id| id.contains(&format!("/{}/", change.user)));
         if !acts || election["settled"] != json!(true) {
             self.object(at, &format!("{} stamped {name}, and {election} acts", change.user));
         }
-        let batch = self.fleet.pointer("/status/batch").and_then(Value::as_array).cloned().unwrap_or_default();
-        if !batch.iter().any(|one| one["name"] == name.as_str() && one["uid"] == after["metadata"]["uid"]) {
+        if !reserved(&self.fleet) {
             self.object(at, &format!("{} stamped {name}, which is not reserved", change.user));
         }
         if is_manual(before) {
@@ -115,9 +147,46 @@ impl Court {
         }
     }
 
+    /// Who has served gets its tier's image and no other; the ServiceImage as it was last seen to be.
+    fn direction(&mut self, name: &str, before: &Value, after: &Value, at: Timestamp) {
+        let current = self.fleet.pointer("/status/observedGeneration") == self.fleet.pointer("/metadata/generation");
+        let Some(tier) = tier_of(&self.fleet, before).filter(|_| current && has_served(before)) else { return };
+        let wanted = image_for(&self.fleet, tier).to_owned();
+        if image_of(after) != Some(wanted.as_str()) {
+            self.object(at, &format!("{name} has served and got {:?} instead of {wanted}", image_of(after)));
+        }
+    }
+
+    /// A tier is complete only after those above it (E3, E5).
+    fn completed(&mut self, after: &Value, at: Timestamp) {
+        let tiers =
+            |fleet: &Value| fleet.pointer("/status/tierStatus").and_then(Value::as_array).cloned().unwrap_or_default();
+        let is_done = |tier: &Value| holds(&json!({"status": tier}), "Complete");
+        let same = |a: &Value, b: &Value| a["upgradeTier"] == b["upgradeTier"] && a["image"] == b["image"];
+        let all = tiers(after);
+        let was: Vec<Value> = tiers(&self.fleet).into_iter().filter(is_done).collect();
+        let priority = |tier: &Value| {
+            let spec = after["spec"]["tiers"].as_array().into_iter().flatten();
+            let mut spec = spec.filter(|one| one["upgradeTier"] == tier["upgradeTier"]);
+            spec.next().and_then(|one| one["priority"].as_i64()).unwrap_or(0)
+        };
+        let current = after.pointer("/status/observedGeneration") == after.pointer("/metadata/generation");
+        for tier in all.iter().filter(|tier| current && is_done(tier) && !was.iter().any(|old| same(old, tier))) {
+            for above in all.iter().filter(|above| priority(above) > priority(tier) && !is_done(above)) {
+                let (name, other) = (&tier["upgradeTier"], &above["upgradeTier"]);
+                self.object(at, &format!("tier {name} is complete, and tier {other} above it is not"));
+            }
+        }
+    }
+
     /// A write to the ServiceImage: a take-over, or a batch that must be in order.
     fn fleet(&mut self, change: &Change, at: Timestamp) {
+        if change.verb == Verb::Delete {
+            self.former = Some(std::mem::take(&mut self.fleet));
+            return;
+        }
         let Some(after) = change.after.as_deref() else { return };
+        self.completed(after, at);
         let id = |object: &Value| object.pointer("/status/election/id").cloned();
         if id(&self.fleet).is_some() && id(&self.fleet) != id(after) {
             self.judgement.take_overs += 1;
@@ -127,6 +196,11 @@ impl Court {
         let is_new = batch.as_slice()
             != self.fleet.pointer("/status/batch").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         if is_ours(&change.user) && is_new {
+            let claimed = after.pointer("/status/election/claimedAt").and_then(Value::as_str);
+            let claimed = claimed.and_then(|time| time.parse::<Timestamp>().ok());
+            if !batch.is_empty() && claimed.is_none_or(|claimed| at.duration_since(claimed) < LATEST) {
+                self.object(at, "a batch is reserved while what was sent before the claim may still land");
+            }
             for name in &reserved {
                 self.order(after, name, at);
             }
@@ -145,7 +219,7 @@ impl Court {
         let (priority, mut found) = (mine["priority"].as_i64().unwrap_or(0), Vec::new());
         for (other, theirs) in &self.dicoms {
             let Some(tier) = tier_of(fleet, &theirs.object) else { continue };
-            let manual = is_manual(&theirs.object);
+            let manual = is_manual(&theirs.object) || is_left_out(&theirs.object);
             let recent = at.duration_since(theirs.changed) < self.patience;
             if tier["priority"].as_i64().unwrap_or(0) <= priority || manual || recent || !has_served(&theirs.object) {
                 continue;
@@ -166,12 +240,22 @@ impl Court {
     /// No more are on their way in a tier than may be (H2).
     fn limits(&mut self, fleet: &Value, reserved: &BTreeSet<&str>, at: Timestamp) {
         let mut found = Vec::new();
-        for tier in fleet["spec"]["tiers"].as_array().into_iter().flatten() {
-            let Some(limit) = tier["maxInFlight"].as_u64() else { continue };
-            let mine = self.dicoms.iter().filter(|(_, known)| tier_of(fleet, &known.object) == Some(tier));
+        let limited = fleet["spec"]["tiers"].as_array().into_iter().flatten();
+        let limited = limited.filter_map(|tier| Some((Among::Tier(tier), tier["maxInFlight"].as_u64()?)));
+        let spread = &fleet["spec"]["spread"];
+        let lanes = ["a", "b"].iter().filter_map(|zone| Some((Among::Zone(zone), spread["maxInFlight"].as_u64()?)));
+        for (among, limit) in limited.chain(lanes) {
+            let mine = self.dicoms.iter().filter(|(_, known)| match among {
+                Among::Tier(tier) => tier_of(fleet, &known.object) == Some(tier),
+                Among::Zone(zone) => known.object.pointer("/metadata/labels/zone").is_some_and(|label| label == zone),
+            });
+            let mine = mine.filter(|(_, known)| !is_left_out(&known.object));
             let is_moving = |known: &Known| {
-                let stamped = known.object.pointer("/metadata/annotations/windlass.dev~1stamped").is_some();
-                stamped && !is_ready(&known.object) && !has_failed(&known.object)
+                let stamped = known.stamped.as_deref();
+                stamped.is_some()
+                    && stamped == image_of(&known.object)
+                    && !is_ready(&known.object)
+                    && !has_failed(&known.object)
             };
             let is_seen = |known: &Known| at.duration_since(known.changed) >= self.patience;
             let served = mine.filter(|(_, known)| has_served(&known.object));
@@ -183,7 +267,7 @@ impl Court {
             let on_the_way = served.filter(|(name, known)| is_reserved(name) || (is_moving(known) && is_seen(known)));
             let count = on_the_way.count();
             if count as u64 > limit {
-                found.push(format!("{count} of tier {} are on their way, and {limit} may be", tier["upgradeTier"]));
+                found.push(format!("{count} of {among:?} are on their way, and {limit} may be"));
             }
         }
         for violation in found {

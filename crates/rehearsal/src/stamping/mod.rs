@@ -132,6 +132,15 @@ pub fn reference(seed: u64) -> Scenario {
 
 /// Plays the service: what has an image is up to date with it some seconds later, or has failed if it is broken.
 pub fn service(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>> {
+    play(seat, true)
+}
+
+/// The same for a kind that never says that it has served.
+pub fn service_without_deployed(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>> {
+    play(seat, false)
+}
+
+fn play(seat: Seat, deployed: bool) -> Pin<Box<dyn Future<Output = ()>>> {
     Box::pin(async move {
         let api: Api<Dicom> = Api::all(seat.client.clone());
         // Since when each has had what it has.
@@ -145,7 +154,8 @@ pub fn service(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>> {
                 let began = *since.entry(key.clone()).or_insert(now);
                 let pause =
                     SignedDuration::from_secs(2 + i64::try_from(key.0.len() + dicom.name_any().len()).unwrap_or(0) % 4);
-                let said = said(&dicom, now.duration_since(began) >= pause, now);
+                let mut said = said(&dicom, now.duration_since(began) >= pause, now);
+                said.conditions.retain(|one| deployed || one.type_ != "Deployed");
                 if dicom.status.as_ref() == Some(&said) {
                     continue;
                 }

@@ -34,9 +34,15 @@ pub fn has_failed(dicom: &Value) -> bool {
     holds(dicom, "Failed")
 }
 
-/// It has been available at least once.
+/// It has been available at least once, or may have been: it has an image and does not say.
 pub fn has_served(dicom: &Value) -> bool {
-    holds(dicom, "Deployed")
+    let says = condition(dicom, "Deployed")["status"].as_str();
+    says == Some("True") || (says != Some("False") && image_of(dicom).is_some())
+}
+
+/// The walks' ServiceImage selects those without this label.
+pub fn is_left_out(dicom: &Value) -> bool {
+    dicom.pointer("/metadata/labels/managed").is_some_and(|managed| managed == "no")
 }
 
 /// A person chose its image.

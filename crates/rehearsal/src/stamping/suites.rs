@@ -6,17 +6,23 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use windlass_sim::{
     faults::Strike,
-    harness::{self, Outcome},
+    harness::{self, Outcome, Program},
     journal::Event,
     rng::Rng,
     scenario::{Action, Ending, Moment, Scenario, When},
 };
 
-use super::{Judgement, dicom, image, judge, objects, one, reference, service, service_image, subject, tier};
+use super::{
+    Judgement, dicom, image, judge, objects, one, reference, service, service_image, service_without_deployed, subject,
+    tier,
+};
 use crate::{fleet, operator};
 
 const TIERS: [&str; 3] = ["", "early", "late"];
 const TAGS: [&str; 4] = ["v1", "v2", "v3", "v4-broken"];
+
+/// So many walks come before the strikes when a bug is hunted.
+const FEW: usize = 24;
 
 /// What became of a walk.
 pub struct Walked {
@@ -51,7 +57,8 @@ pub fn walk(seed: u64) -> Walked {
         })
         .collect();
     let scenario = scenario(seed);
-    match harness::run_beside(&scenario, &strikes, &operator, Some(&service)) {
+    let served: &Program = if says_no_deployed(seed) { &service_without_deployed } else { &service };
+    match harness::run_beside(&scenario, &strikes, &operator, Some(served)) {
         Ok(outcome) => {
             let judgement = judge(&outcome.journal, SignedDuration::from_secs(if scenario.faults { 120 } else { 10 }));
             let fault = judgement.violations.first().cloned().or_else(|| outcome.fault());
@@ -61,6 +68,27 @@ pub fn walk(seed: u64) -> Walked {
     }
 }
 
+/// Some kinds never say that they have served.
+fn says_no_deployed(seed: u64) -> bool {
+    seed % 4 == 1
+}
+
+/// The ServiceImage of a walk: some have limits across tiers, and a word of their own for being ready.
+fn wanted(rng: &mut Rng, tiers: Value, seed: u64) -> Value {
+    let mut wanted = service_image(tiers);
+    wanted["spec"]["target"]["labelSelector"] = json!("managed!=no");
+    if rng.one_in(2) {
+        wanted["spec"]["spread"] = json!({"label": "zone", "maxInFlight": 1 + rng.below(2)});
+    }
+    if seed % 4 == 2 {
+        // Health alone, which says nothing of the image.
+        let ready = "has(self.status) && has(self.status.conditions) && \
+                     self.status.conditions.exists(one, one.type == 'UpToDate' && one.status == 'True')";
+        wanted["spec"]["target"]["ready"] = json!(ready);
+    }
+    wanted
+}
+
 fn scenario(seed: u64) -> Scenario {
     let mut rng = Rng::new(seed).fork("fleet");
     let mut dicoms = Vec::new();
@@ -68,6 +96,7 @@ fn scenario(seed: u64) -> Scenario {
         dicoms.push(newcomer(&mut rng, &format!("d{number}")));
     }
     let tiers = tiers(&mut rng, &["v1", "v2", "v3"]);
+    let wanted = wanted(&mut rng, tiers, seed);
     let mut timeline = Vec::new();
     for number in 0..rng.below(14) {
         let action = happening(&mut rng, number, dicoms.len() as u64);
@@ -75,6 +104,12 @@ fn scenario(seed: u64) -> Scenario {
             when: When::After(rng.between(Duration::from_millis(20), Duration::from_secs(40))),
             action,
         });
+        if rng.one_in(12) {
+            // Another one of its name: nothing of the first one's is settled by that.
+            timeline.push(Moment { when: When::After(Duration::from_secs(1)), action: Action::Delete(subject()) });
+            let pause = rng.between(Duration::from_millis(20), Duration::from_secs(5));
+            timeline.push(Moment { when: When::After(pause), action: Action::Create(wanted.clone()) });
+        }
     }
     // In the end people mend everything, and ask for images that work.
     let mended = json!({"spec": {"tiers": self::tiers(&mut rng, &["v2", "v3"]), "requests": {"retry": "at-last"}}});
@@ -84,7 +119,7 @@ fn scenario(seed: u64) -> Scenario {
     });
     Scenario {
         seed,
-        objects: objects(dicoms, service_image(tiers)),
+        objects: objects(dicoms, wanted),
         operators: 2,
         faults: rng.one_in(2),
         timeline,
@@ -108,7 +143,7 @@ fn tiers(rng: &mut Rng, tags: &[&str]) -> Value {
         .iter()
         .enumerate()
         .map(|(number, name)| {
-            let priority = if rng.one_in(5) { 0 } else { i64::try_from(number).unwrap_or(0) };
+            let priority = if rng.one_in(2) { 0 } else { i64::try_from(number).unwrap_or(0) };
             let mut tier = tier(name, rng.pick(tags).copied().unwrap_or("v2"), priority);
             if rng.one_in(2) {
                 tier["maxInFlight"] = json!(1 + rng.below(3));
@@ -116,7 +151,9 @@ fn tiers(rng: &mut Rng, tags: &[&str]) -> Value {
             if rng.one_in(3) {
                 tier["canary"] = json!([{"percent": 30, "soak": "20s"}]);
             }
-            tier["maxFailures"] = json!("100%");
+            if rng.one_in(2) {
+                tier["maxFailures"] = json!("100%");
+            }
             tier["progressDeadline"] = json!("5m");
             tier
         })
@@ -127,7 +164,18 @@ fn tiers(rng: &mut Rng, tags: &[&str]) -> Value {
 fn happening(rng: &mut Rng, number: u64, dicoms: u64) -> Action {
     let name = format!("d{}", rng.below(dicoms));
     let change = |patch: Value| Action::Patch { target: one(&name), patch };
-    match rng.below(14) {
+    match rng.below(18) {
+        // Somebody replaces it by what has no image.
+        14 => change(json!({"spec": {"image": null}})),
+        // A tenant writes what we write.
+        15 => {
+            let tag = rng.pick(&TAGS).copied().unwrap_or("v2");
+            let forged = json!({"image": image(tag), "at": "2099-01-01T00:00:00Z", "round": 9}).to_string();
+            change(json!({"metadata": {"annotations": {"windlass.dev/stamped": forged}}}))
+        }
+        // It leaves the selector, or comes back.
+        16 => change(json!({"metadata": {"labels": {"managed": "no"}}})),
+        17 => change(json!({"metadata": {"labels": {"managed": null}}})),
         0 | 1 => Action::Create(newcomer(rng, &format!("n{number}"))),
         2 => Action::Delete(one(&name)),
         3 => change(json!({"metadata": {"labels": {"upgrade-tier": rng.pick(&TIERS).copied().unwrap_or("")}}})),
@@ -227,10 +275,15 @@ pub fn hunt(
     seeds: usize,
     around: impl Fn(&dyn Fn() -> Option<String>) -> Option<String> + Sync,
 ) -> (usize, Option<String>) {
+    let failed = |judged: &Option<String>| judged.is_some();
+    // A few walks first: what is wrong with every one of them need not be looked for at every call.
+    let walked = fleet::run(seeds.min(FEW), |number| around(&|| walk(number as u64).fault), failed);
+    if let Some(failure) = walked.iter().flatten().next() {
+        return (walked.len(), Some(failure.clone()));
+    }
     let Some((scenario, expected, calls)) = undisturbed() else { return (0, None) };
     let all: Vec<(u64, Strike)> =
         points(&calls, usize::MAX).into_iter().filter(|(_, strike)| !matches!(strike, Strike::KillBefore)).collect();
-    let failed = |judged: &Option<String>| judged.is_some();
     let struck = fleet::run(
         all.len(),
         |number| around(&|| all.get(number).and_then(|point| strike(&scenario, &expected, &calls, *point))),
