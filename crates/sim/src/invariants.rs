@@ -13,6 +13,8 @@
 //! - a template written, or an upgrade called done, before the Jobs of its hooks have completed;
 //! - a template written, or where somebody else writes it, a sound pod deleted, although a snapshot is to be taken first and none was
 //!   stored since the last upgrade ended (D2);
+//! - a quorum that is called ready for minutes although a member is not well;
+//! - a leader that is asked to hand over again and again, and stays (D4);
 //! - a quorum lost to an eviction while we had a member down (H12);
 //! - a write of an operator after another one had settled its take-over (H1).
 //!
@@ -31,6 +33,7 @@ use serde_json::Value;
 use crate::{
     closed::Closed,
     journal::{Change, Entry, Event, QuorumTruth, Verb},
+    words::Words,
 };
 
 /// How old the truth may be that a write rests on: the operator's own limit, and the longest delay of a request under way.
@@ -75,6 +78,7 @@ pub fn judge(journal: &[Entry], is_ours: impl Fn(&str) -> bool) -> Verdict {
         away: Vec::new(),
         owner: None,
         closed: Closed::default(),
+        words: Words::default(),
         managed: BTreeMap::new(),
     };
     for entry in journal {
@@ -95,6 +99,7 @@ struct Judge<'a> {
     /// Who holds the custom resources, once its take-over has settled.
     owner: Option<(String, bool)>,
     closed: Closed,
+    words: Words,
     /// Which set a QuorumCluster is about.
     managed: BTreeMap<Name, Name>,
 }
@@ -158,15 +163,23 @@ impl Judge<'_> {
         match &entry.event {
             Event::Write(change) => self.write(entry.at, change),
             Event::Quorum(truth) => self.truth(entry.at, truth),
-            Event::Verb { .. } => {}
+            Event::Verb { user, pod, what, .. } => {
+                if let Some(wrong) = self.words.verb(pod, what).filter(|_| (self.is_ours)(user)) {
+                    self.violation(entry.at, &wrong);
+                }
+            }
             Event::Note(note) => {
                 self.stored(note);
                 let user = note.split(' ').next().unwrap_or_default();
                 let away = note.contains("frozen") || note.contains("killed") || note.contains("thawed");
                 if away && (self.is_ours)(user) {
                     self.away.push((entry.at, user.to_owned()));
+                    self.words.is_away(entry.at);
                 }
             }
+        }
+        if let Some(untrue) = self.words.untrue(entry.at) {
+            self.violation(entry.at, &untrue);
         }
     }
 
@@ -254,6 +267,7 @@ impl Judge<'_> {
 
     /// What people ask for.
     fn wish(&mut self, at: Timestamp, change: &Change) {
+        self.words.see(change);
         let Some(spec) = change.after.as_deref().map(|after| &after["spec"]) else { return };
         let Some(workload) = spec.pointer("/workload/statefulSet").and_then(Value::as_str) else { return };
         let name = (change.namespace.clone(), workload.to_owned());
@@ -524,6 +538,7 @@ impl Judge<'_> {
     fn truth(&mut self, at: Timestamp, truth: &QuorumTruth) {
         let name = (truth.namespace.clone(), truth.workload.clone());
         self.verdict.checked += 1;
+        self.words.truth(at, truth);
         let mut violations = Vec::new();
         let set = self.sets.entry(name.clone()).or_default();
         let before = set.truths.last().map(|(_, before)| before.clone());

@@ -21,4 +21,5 @@ pub mod journal;
 pub mod objects;
 pub mod rng;
 pub mod scenario;
+mod words;
 pub mod world;

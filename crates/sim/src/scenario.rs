@@ -111,6 +111,12 @@ pub enum Action {
     },
     /// A pod's process stops answering for a while.
     Hang(Place, Duration),
+    /// A member serves and hears nothing of the log from now on, or hears again.
+    Starve(Place, bool),
+    /// A StatefulSet's quorum writes so many entries to its log each second from now on. Above twenty its followers trail.
+    Busy(Subject, u64),
+    /// Whoever leads a StatefulSet's quorum takes requests to hand over and goes on leading, or heeds them again.
+    Cling(Subject, bool),
     /// A pod's process answers wrongly, or rightly again.
     Answers(Place, Option<BadAnswer>),
     /// A Service answers this to everything from now on; without an answer it refuses.

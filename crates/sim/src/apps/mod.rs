@@ -204,6 +204,15 @@ impl App {
         }
     }
 
+    /// So many entries are written to the log each second from now on.
+    pub fn busy(&mut self, context: &Context, per_second: u64) {
+        match self {
+            Self::Pd(pd) => pd.busy(context, per_second),
+            Self::Etcd(etcd) => etcd.busy(context, per_second),
+            Self::Openbao(bao) => bao.busy(context, per_second),
+        }
+    }
+
     /// Who leads takes requests to hand over and goes on leading, or heeds them again.
     pub fn cling(&mut self, clings: bool) {
         match self {

@@ -308,6 +308,12 @@ impl World {
         self.with_app(&Key::new(namespace, statefulset), note, |app, context| app.starve(context, pod, starved));
     }
 
+    /// So many entries are written each second to the log of this StatefulSet's quorum from now on. Above twenty its followers trail.
+    pub fn busy(&self, namespace: &str, statefulset: &str, per_second: u64) {
+        let note = Some(format!("{namespace}/{statefulset} writes {per_second} entries a second"));
+        self.with_app(&Key::new(namespace, statefulset), note, |app, context| app.busy(context, per_second));
+    }
+
     /// Who leads this StatefulSet's quorum takes requests to hand over and goes on leading, or heeds them again.
     pub fn cling(&self, namespace: &str, statefulset: &str, clings: bool) {
         let note = Some(format!("whoever leads {namespace}/{statefulset} stays in the lead: {clings}"));

@@ -93,7 +93,8 @@ impl EtcdCluster {
 
     /// The member's own state: 64-bit numbers are strings, what is zero or false is left out.
     fn status(&self, context: &Context, pod: &str, member: &Etcd) -> Answer {
-        let length = self.log.length(context.now);
+        let leads = self.leader.as_deref() == Some(pod);
+        let length = if leads { self.log.length(context.now) } else { self.log.heard(context.now) };
         let applied = member.process.applied(context.now, length);
         let mut header = self.header(member);
         header["revision"] = json!(applied.saturating_sub(4).to_string());

@@ -181,6 +181,11 @@ impl EtcdCluster {
         }
     }
 
+    /// So many entries are written each second from now on.
+    pub fn busy(&mut self, context: &Context, per_second: u64) {
+        self.log.pace(context.now, per_second);
+    }
+
     /// Transfers are taken and come to nothing from now on, or are carried out again.
     pub fn cling(&mut self, clings: bool) {
         self.clings = clings;

@@ -219,7 +219,8 @@ impl BaoCluster {
         let is_self = self.active.as_deref() == Some(pod);
         let named = if is_self { self.active.as_ref() } else { self.named(pod) };
         let cluster = named.map(|name| format!("https://{}", self.raft_address(name))).unwrap_or_default();
-        let applied = member.raft.applied(context.now, self.log.length(context.now));
+        let length = if is_self { self.log.length(context.now) } else { self.log.heard(context.now) };
+        let applied = member.raft.applied(context.now, length);
         let since = if is_self { context.time(self.active_since).to_string() } else { "0001-01-01T00:00:00Z".into() };
         ok(&json!({
             "ha_enabled": true,

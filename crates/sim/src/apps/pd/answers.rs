@@ -226,7 +226,8 @@ impl PdCluster {
         let Some(member) = self.members.get(pod) else {
             return plain(StatusCode::NOT_FOUND, "404 page not found\n");
         };
-        let length = self.log.length(context.now);
+        let leads = self.etcd_leader.as_deref() == Some(pod);
+        let length = if leads { self.log.length(context.now) } else { self.log.heard(context.now) };
         let applied = member.applied(context.now, length);
         let mut body = json!({
             "header": {
