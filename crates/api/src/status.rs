@@ -159,6 +159,13 @@ pub struct Upgrade {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pod"]))]
     pub settled_since: Vec<PodSince>,
+    /// Where the leader was when members were seen to be behind it. Who has reached that keeps up, however far the leader is by then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pod"]))]
+    pub marks: Vec<Mark>,
+    /// The member whose turn is next. Webhooks are asked about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
     /// The act that was decided last, by name and object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
@@ -172,6 +179,21 @@ pub struct PodSince {
     pub pod: String,
     /// Since when.
     pub since: MicroTime,
+}
+
+/// Where the leader was at one moment, for a member that was behind it then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Mark {
+    /// The member's pod.
+    pub pod: String,
+    /// The leader's position in its log.
+    pub index: i64,
+    /// When that was.
+    pub since: MicroTime,
+    /// When the member was last seen to have reached such a mark, as long as that counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reached: Option<MicroTime>,
 }
 
 /// A member and how long it took.

@@ -9,6 +9,7 @@ use windlass_plan::{
     Hold, MemberName, Reason, Version, Want,
     approval::{self, Approvals},
     fence::{self, ElectionId},
+    lag,
     outcome::{GateState, check_overrides},
     poison::Proof,
     record::{Record, Replacing},
@@ -23,8 +24,8 @@ use windlass_plan::{
 use crate::{
     quorum_cluster::{Backup, Deadlines, Gates, MaintenanceWindow, Order, QuorumClusterSpec, Trigger},
     status::{
-        ApprovalStatus, Election, GateStatus, GivenUp, HandOver, PodDuration, PodSince, Question, QuorumClusterStatus,
-        Snapshot, SnapshotAttempt, Stage, Upgrade,
+        ApprovalStatus, Election, GateStatus, GivenUp, HandOver, Mark, PodDuration, PodSince, Question,
+        QuorumClusterStatus, Snapshot, SnapshotAttempt, Stage, Upgrade,
     },
 };
 
@@ -285,6 +286,8 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         replacing,
         durations,
         settled_since,
+        marks,
+        next,
         intent: _,
     } = upgrade;
     let version = |field: &str, text: &str| {
@@ -327,7 +330,15 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
             })
             .collect::<Result<_, Hold>>()?,
         settled_since: settled_since.iter().map(|written| (MemberName::new(&written.pod), written.since.0)).collect(),
+        marks: marks.iter().map(read_mark).collect::<Result<_, _>>()?,
+        next: next.as_ref().map(MemberName::new),
     })
+}
+
+fn read_mark(written: &Mark) -> Result<(MemberName, lag::Mark), Hold> {
+    let index = u64::try_from(written.index).map_err(|error| invalid("status.upgrade.marks.index", &error))?;
+    let reached = written.reached.as_ref().map(|reached| reached.0);
+    Ok((MemberName::new(&written.pod), lag::Mark { index, since: written.since.0, reached }))
 }
 
 fn read_snapshot(written: &Snapshot) -> Result<snapshot::Snapshot, Hold> {
@@ -394,6 +405,8 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         replacing,
         durations,
         settled_since,
+        marks,
+        next,
     } = record;
     let number = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
     Upgrade {
@@ -440,6 +453,17 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
             .iter()
             .map(|(pod, since)| PodSince { pod: pod.to_string(), since: MicroTime(*since) })
             .collect(),
+        marks: marks
+            .iter()
+            .map(|(pod, mark)| Mark {
+                pod: pod.to_string(),
+                // Beyond that no log has come, and one that had would be waited for.
+                index: i64::try_from(mark.index).unwrap_or(i64::MAX),
+                since: MicroTime(mark.since),
+                reached: mark.reached.map(MicroTime),
+            })
+            .collect(),
+        next: next.as_ref().map(ToString::to_string),
         intent,
     }
 }
@@ -480,6 +504,7 @@ mod tests {
     use windlass_plan::{
         MemberName, Reason, Record, Snapshot,
         approval::{Approvals, Mode, Question},
+        lag::Mark,
         outcome::{KINDS, overridable_names},
         poison::Proof,
         record::Replacing,
@@ -582,6 +607,8 @@ mod tests {
         record.replacing = Some(Replacing { pod: MemberName::new("pd-1"), since: at(200) });
         record.durations = [(MemberName::new("pd-2"), Duration::from_millis(72_250))].into();
         record.settled_since = [(MemberName::new("pd-2"), at(180))].into();
+        record.marks = [(MemberName::new("pd-2"), Mark { index: 7, since: at(190), reached: Some(at(195)) })].into();
+        record.next = Some(MemberName::new("pd-1"));
         record.snapshot = Some(Snapshot { bytes: 7, sha256: "5f".into(), place: "volume backups/1.db".into() });
         let written = upgrade(&record, 3, None);
         assert_eq!(written.durations[0].took, "1m 12s 250ms");

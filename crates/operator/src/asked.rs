@@ -18,13 +18,14 @@ mod webhook;
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use windlass_api::quorum_cluster::{Analysis, ObjectCheck, ServiceRef};
 use windlass_plan::{
     Hold, Reason,
-    outcome::{ExternalGate, Outcome, When},
+    outcome::{About, Asked, ExternalGate, Outcome, When},
 };
 
 pub use self::memory::Memory;
@@ -58,6 +59,8 @@ pub struct Question {
     pub of: Of,
     /// What was measured before this does not count: it says nothing of what has happened since.
     pub not_before: Option<Instant>,
+    /// Whose turn it is, for those who are asked about every member.
+    pub about: About,
 }
 
 /// Whom to ask, and what.
@@ -103,11 +106,20 @@ pub struct Answer {
     pub outcome: Outcome,
     /// Its Job is not there yet.
     pub lacks_job: bool,
+    /// When somebody said so, where that was remembered.
+    pub at: Option<Timestamp>,
 }
 
 impl From<Outcome> for Answer {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, lacks_job: false }
+        Self { outcome, lacks_job: false, at: None }
+    }
+}
+
+impl Answer {
+    /// Said at that time.
+    fn at(at: Timestamp, outcome: Outcome) -> Self {
+        Self { at: Some(at), ..outcome.into() }
     }
 }
 
@@ -117,13 +129,14 @@ pub type Answers = BTreeMap<String, Answer>;
 /// A check on objects, asked before everything that disturbs somebody.
 pub fn check(check: &ObjectCheck) -> Question {
     let gate = format!("Check/{}", check.name);
-    Question { gate, when: When::BeforeMember, of: Of::Objects(check.clone()), not_before: None }
+    Question { gate, when: When::BeforeMember, of: Of::Objects(check.clone()), not_before: None, about: About::All }
 }
 
 /// A query to Prometheus, asked before everything that disturbs somebody.
 pub fn analysis(analysis: &Analysis) -> Question {
     let gate = format!("Analysis/{}", analysis.name);
-    Question { gate, when: When::BeforeMember, of: Of::Prometheus(analysis.clone()), not_before: None }
+    let of = Of::Prometheus(analysis.clone());
+    Question { gate, when: When::BeforeMember, of, not_before: None, about: About::All }
 }
 
 /// What a hook's gate is called.
@@ -133,10 +146,11 @@ pub fn hook_name(name: &str) -> String {
 
 /// These gates, with what they said. Pure.
 pub fn gates(questions: &[Question], answers: &Answers) -> Vec<ExternalGate> {
-    let gate = |Question { gate, when, of, not_before: _ }: &Question| {
+    let gate = |Question { gate, when, of, not_before: _, about }: &Question| {
         let silent = || Outcome::Unknown(Hold::new(of.silence(), format!("{gate} was not asked yet"))).into();
-        let Answer { outcome, lacks_job } = answers.get(gate).cloned().unwrap_or_else(silent);
-        ExternalGate { name: gate.clone(), when: *when, outcome, lacks_job }
+        let Answer { outcome, lacks_job, at } = answers.get(gate).cloned().unwrap_or_else(silent);
+        let asked = at.map(|at| Asked { at, about: about.clone(), again: of.silence() });
+        ExternalGate { name: gate.clone(), when: *when, outcome, lacks_job, asked }
     };
     questions.iter().map(gate).collect()
 }
@@ -146,12 +160,12 @@ pub async fn ask(context: &Context, asker: &Asker, question: &Question, ahead: b
     let gate = &question.gate;
     match &question.of {
         Of::Objects(check) => objects::ask(context, asker, gate, check).await.into(),
-        Of::Prometheus(analysis) => analysis::ask(context, asker, gate, analysis, question.not_before).await.into(),
+        Of::Prometheus(analysis) => analysis::ask(context, asker, gate, analysis, question.not_before).await,
         Of::Webhook { service, .. } if ahead => {
             let message = format!("{gate}: {} is told when it begins, and not for a plan", service.name);
             Outcome::Unknown(Hold::new(Reason::AwaitingHook, message)).into()
         }
-        Of::Webhook { hook, time, service } => webhook::ask(context, asker, gate, hook, time, service).await.into(),
+        Of::Webhook { hook, time, service } => webhook::ask(context, asker, question, hook, time, service).await,
         Of::Job { cron_job, job } => job::ask(context, asker, gate, cron_job, job).await,
     }
 }

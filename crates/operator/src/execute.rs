@@ -1,6 +1,8 @@
 //! Carries out one step. Every write names the resourceVersion that the decision saw, and is sent only while the term is ours:
 //! a mismatch means "look again", never "try harder" (H1, H5).
 
+use std::time::Duration;
+
 use k8s_openapi::{
     api::{
         apps::v1::StatefulSet,
@@ -68,6 +70,9 @@ pub async fn execute(
     step: &Step,
 ) -> Result<(), Error> {
     let Some(set) = &observed.set else { return Err(Error::Gone("the StatefulSet".into())) };
+    if rests_on_evidence(step) {
+        actor.context.metrics.evidence(fresh(actor, observed)?);
+    }
     match step {
         // Boxed here and below: a Job is a large thing to hold.
         Step::TakeSnapshot { attempt } => Box::pin(executor::take_snapshot(actor, resource, observed, attempt)).await,
@@ -88,19 +93,12 @@ pub async fn execute(
             }
             patch_set(actor, set, patch).await
         }
-        Step::SwitchStrategy { partition } | Step::Permit { partition, .. } => {
-            fresh(actor, observed)?;
-            patch_set(actor, set, partition_patch(set, *partition)).await
-        }
-        Step::TakeBack { partition, .. } | Step::Park { partition } => {
-            patch_set(actor, set, partition_patch(set, *partition)).await
-        }
-        Step::HandOver { from, to } => {
-            fresh(actor, observed)?;
-            hand_over(actor, resource, observed, from, to).await
-        }
+        Step::SwitchStrategy { partition }
+        | Step::Permit { partition, .. }
+        | Step::TakeBack { partition, .. }
+        | Step::Park { partition } => patch_set(actor, set, partition_patch(set, *partition)).await,
+        Step::HandOver { from, to } => hand_over(actor, resource, observed, from, to).await,
         Step::DeletePod { pod, uid, .. } | Step::Replace { pod, uid, .. } => {
-            fresh(actor, observed)?;
             delete_pod(actor, observed, pod, uid).await
         }
         Step::HoldEvictions => hold_evictions(actor, resource, observed, set).await,
@@ -108,14 +106,32 @@ pub async fn execute(
     }
 }
 
-/// What takes a member down or moves leadership must rest on fresh evidence.
-fn fresh(actor: Actor<'_>, observed: &Observed) -> Result<(), Error> {
+/// Whether it takes a member down or moves leadership: that must rest on fresh evidence. What is taken back is taken back at any age.
+pub fn rests_on_evidence(step: &Step) -> bool {
+    match step {
+        Step::SwitchStrategy { .. }
+        | Step::Permit { .. }
+        | Step::HandOver { .. }
+        | Step::DeletePod { .. }
+        | Step::Replace { .. } => true,
+        Step::TakeSnapshot { .. }
+        | Step::StartJob { .. }
+        | Step::PullImage { .. }
+        | Step::WriteTemplate { .. }
+        | Step::TakeBack { .. }
+        | Step::Park { .. }
+        | Step::HoldEvictions
+        | Step::ReleaseEvictions => false,
+    }
+}
+
+/// How old the evidence is; an error if it is too old.
+pub fn fresh(actor: Actor<'_>, observed: &Observed) -> Result<Duration, Error> {
     let age = observed.since.elapsed();
     if age > actor.context.settings.evidence_age {
         return Err(Error::EvidenceTooOld(age));
     }
-    actor.context.metrics.evidence(age);
-    Ok(())
+    Ok(age)
 }
 
 /// Sets the strategy that lets Kubernetes replace nobody.

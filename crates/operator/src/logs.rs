@@ -13,8 +13,8 @@ use std::{
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
 use kube::{Api, ResourceExt, api::LogParams};
 use tokio::time::Instant;
-use windlass_api::QuorumCluster;
-use windlass_plan::{MemberName, Quorum, trouble::Log};
+use windlass_api::{QuorumCluster, conditions::Tri};
+use windlass_plan::trouble::Log;
 
 use crate::{
     Context,
@@ -72,11 +72,10 @@ pub async fn look(
     resource: &QuorumCluster,
     set: &StatefulSet,
     pods: &[Pod],
-    quorum: &Quorum,
 ) -> BTreeMap<String, Log> {
     let until = Instant::now() + PATIENCE;
     let mut logs = BTreeMap::new();
-    for pod in pods.iter().filter(|pod| !is_up(pod, quorum)) {
+    for pod in pods.iter().filter(|pod| !is_up(pod, resource)) {
         let Some(source) = telling(pod, &resource.spec.workload.container) else { continue };
         let shown = resource.spec.upgrade.show_logs && is_replaced(resource, set, pod);
         logs.insert(pod.name_any(), read(context, pod, &source, shown, until).await);
@@ -90,11 +89,12 @@ pub async fn read(context: &Context, pod: &Pod, source: &Source, shown: bool, un
     line.map_or_else(|| Log::Command(command(pod, source)), Log::LastLine)
 }
 
-/// Its pod is ready, and its member is known to be healthy.
-fn is_up(pod: &Pod, quorum: &Quorum) -> bool {
+/// Its pod is ready, and its member was healthy at the last look: what the present one will say is asked at the same time.
+fn is_up(pod: &Pod, resource: &QuorumCluster) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let ready = conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
-    ready && quorum.member(&MemberName::new(pod.name_any())).is_some_and(windlass_plan::Member::is_healthy)
+    let members = resource.status.as_ref().map(|status| status.members.as_slice()).unwrap_or_default();
+    ready && members.iter().any(|member| member.pod == pod.name_any() && member.healthy == Tri::True.text())
 }
 
 /// It was made from the template of the upgrade that is under way.

@@ -4,8 +4,10 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
     sync::Arc,
+    time::Duration,
 };
 
+use futures::future::join_all;
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
     core::v1::{ConfigMap, Node, Pod, Secret},
@@ -76,6 +78,8 @@ pub struct Observed {
     pub pulls: Fact<Pulls>,
     /// Where logs tell more, by pod, of those whose members are not up.
     pub logs: BTreeMap<String, Log>,
+    /// What took the longest of all this.
+    pub slowest: &'static str,
 }
 
 /// The custom resource itself; none if it is gone.
@@ -99,13 +103,15 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     let since = Instant::now();
     let namespace = resource.namespace().unwrap_or_default();
 
-    let siblings: Api<QuorumCluster> = Api::namespaced(context.client.clone(), &namespace);
-    let siblings = match list(context, &format!("quorumclusters in {namespace}"), &siblings, "").await {
+    let api: Api<QuorumCluster> = Api::namespaced(context.client.clone(), &namespace);
+    let what = format!("quorumclusters in {namespace}");
+    let (siblings, set) = futures::join!(list(context, &what, &api, ""), set(context, resource, &namespace));
+    let siblings = match siblings {
         // Where the kind is not installed yet there is none of it.
         Err(error) if ahead && error.is_not_found() => vec![],
         siblings => siblings?,
     };
-    let Some(set) = set(context, resource, &namespace).await? else {
+    let Some(set) = set? else {
         let seen = Seen::unknown("there is no StatefulSet");
         return Ok(Observed {
             since,
@@ -124,34 +130,47 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
             answers: Answers::new(),
             pulls: Fact::Unknown("there is no StatefulSet".to_owned()),
             logs: BTreeMap::new(),
+            slowest: API,
         });
     };
 
-    let budgets: Api<PodDisruptionBudget> = Api::namespaced(context.client.clone(), &namespace);
-    let budgets = list(context, &format!("poddisruptionbudgets in {namespace}"), &budgets, "").await?;
-
-    let pods = pods(context, &set, &namespace).await?;
+    let api: Api<PodDisruptionBudget> = Api::namespaced(context.client.clone(), &namespace);
+    let what = format!("poddisruptionbudgets in {namespace}");
+    let (budgets, pods) = futures::join!(list(context, &what, &api, ""), pods(context, &set, &namespace));
+    let (budgets, pods) = (budgets?, pods?);
     let upgrading = resource.status.as_ref().is_some_and(|status| status.upgrade.is_some());
-    let nodes = if ahead || upgrading { Some(nodes(context, &pods).await?) } else { None };
 
     let places = places(&set, &namespace, &pods);
     let peers = peers(resource, &places);
     let http = context.descriptions.get(&Key::of(resource), &resource.spec.system);
-    // Secrets that can't be read make the members unknown, and nothing else: a permit that stands is minded all the same.
-    let tls = tls(context, resource, &namespace).await.unwrap_or_else(|error| Err(error.story()));
-    let (seen, tls, token) = match tls {
-        Ok(tls) => {
-            let (seen, token) = ask(context, resource, &http, tls.as_ref(), &peers, &places).await;
-            (seen, tls, token)
+    let members = async {
+        // Secrets that can't be read make the members unknown, and nothing else: a permit that stands is minded all the same.
+        match tls(context, resource, &namespace).await.unwrap_or_else(|error| Err(error.story())) {
+            Ok(tls) => {
+                let (seen, token) = ask(context, resource, &http, tls.as_ref(), &peers, &places).await;
+                (seen, tls, token)
+            }
+            Err(why) => (Seen::unknown(&why), None, None),
         }
-        Err(why) => (Seen::unknown(&why), None, None),
     };
-    // Boxed: a Job is a large thing to hold.
-    let task = Box::pin(executor::read(context, resource)).await;
+    let nodes = async { if ahead || upgrading { nodes(context, &pods).await.map(Some) } else { Ok(None) } };
+    let jobs =
+        async { futures::join!(executor::read(context, resource), prepull::read(context, resource, &set, &pods)) };
+    // Side by side and always in this order: whoever is slow makes nobody else's word older than it is. Boxed: Jobs are large things to hold.
+    let (members, nodes, jobs, answers, logs) = futures::join!(
+        timed("the members' answers", Box::pin(members)),
+        timed("the nodes", Box::pin(nodes)),
+        timed("the Jobs", Box::pin(jobs)),
+        timed("the gates' answers", Box::pin(asked::quorum::ask(context, resource, &set, ahead))),
+        timed("the pods' logs", Box::pin(logs::look(context, resource, &set, &pods))),
+    );
+    let took = [members.1, nodes.1, jobs.1, answers.1, logs.1];
+    // Where none of them took most of the time, what was read before they were asked did.
+    let slowest = took.into_iter().chain([(API, since.elapsed() / 2)]).max_by_key(|(_, took)| *took);
+    let slowest = slowest.map_or(API, |(what, _)| what);
+    let ((seen, tls, token), nodes, (task, pulls)) = (members.0, nodes.0?, jobs.0);
+    let (answers, logs) = (answers.0, logs.0);
     let executor_image = executor::image(context, resource);
-    let answers = Box::pin(asked::quorum::ask(context, resource, &set, ahead)).await;
-    let pulls = Box::pin(prepull::read(context, resource, &set, &pods)).await;
-    let logs = Box::pin(logs::look(context, resource, &set, &pods, &seen.quorum)).await;
     Ok(Observed {
         since,
         set: Some(set),
@@ -169,7 +188,18 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
         answers,
         pulls,
         logs,
+        slowest,
     })
+}
+
+/// What takes long where nobody who is asked does.
+const API: &str = "reading the API";
+
+/// What came of it, and how long it took.
+async fn timed<T>(what: &'static str, ask: impl Future<Output = T>) -> (T, (&'static str, Duration)) {
+    let begun = Instant::now();
+    let came = ask.await;
+    (came, (what, begun.elapsed()))
 }
 
 /// How the pods of the set are reached, and nothing else; nobody is asked.
@@ -208,17 +238,16 @@ async fn nodes(context: &Context, pods: &[Pod]) -> Result<BTreeMap<String, Fact<
     let api: Api<Node> = Api::all(context.client.clone());
     let names: BTreeSet<&String> =
         pods.iter().filter_map(|pod| pod.spec.as_ref()?.node_name.as_ref()).filter(|name| !name.is_empty()).collect();
-    let mut nodes = BTreeMap::new();
-    for name in names {
+    let looks = names.into_iter().map(async |name| {
         let cordoned = match get(context, &format!("nodes/{name}"), &api, name).await {
             Ok(Some(node)) => Fact::Known(node.spec.and_then(|spec| spec.unschedulable).unwrap_or(false)),
             Ok(None) => Fact::Unknown("it does not exist".to_owned()),
             Err(error) if error.class() == Class::Refused => Fact::Unknown(error.story()),
             Err(error) => return Err(error),
         };
-        nodes.insert(name.clone(), cordoned);
-    }
-    Ok(nodes)
+        Ok((name.clone(), cordoned))
+    });
+    join_all(looks).await.into_iter().collect()
 }
 
 /// The selector of the set's pods, as the API takes it.
@@ -279,7 +308,7 @@ async fn ask(
         };
         let system = resource.spec.system.type_;
         let line = Line { system, http, transport: transport.as_ref(), token: token.as_ref() };
-        (system::ask(line, peers, places).await, token)
+        (system::ask(line, peers, places, context.settings.patience()).await, token)
     };
     let (heard, token) = once().await;
     if !heard.denied {

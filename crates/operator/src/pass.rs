@@ -1,10 +1,10 @@
 //! One look at one resource: observe, claim, validate, plan, record, act, report. At most one disruptive write, then look again.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use kube::ResourceExt;
-use windlass_api::{QuorumCluster, QuorumClusterStatus};
-use windlass_plan::{Decision, Hold, Plan, Reason, Step, View, gate, handover, permit, reason::Stalls, rollout};
+use windlass_api::{QuorumCluster, QuorumClusterStatus, translate};
+use windlass_plan::{Decision, Hold, Plan, Reason, Step, View, handover, permit, reason::Stalls, rollout};
 
 use crate::{
     claim::{Stand, stand},
@@ -120,34 +120,35 @@ async fn claim(actor: Actor<'_>, resource: &QuorumCluster) -> Result<Option<Next
         Stand::Touch(election) => {
             let observed = observe::observe(actor.context, resource).await?;
             execute::touch(actor, resource, &observed).await?;
-            finish_hand_over(actor, resource, &observed).await;
-            election
+            let resource = Box::pin(finish_hand_over(actor, resource, &observed)).await?;
+            let status = resource.status.clone().unwrap_or_default();
+            report::write(actor, &resource, QuorumClusterStatus { election: Some(election), ..status }).await?;
+            return Ok(Some(Next::After(Duration::ZERO)));
         }
     };
     report::write(actor, resource, QuorumClusterStatus { election: Some(election), ..status }).await?;
     Ok(Some(Next::After(Duration::ZERO)))
 }
 
-/// A hand-over that the predecessor had begun can't be fenced (H6). It is finished before anything else, so that a late one finds
-/// leadership where it wants it. Should that fail, the late one does what was recorded.
-async fn finish_hand_over(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed) {
-    let Ok(Validated { want, view, container }) = validate::validate(resource, observed) else { return };
-    let asked = view.record.as_ref().and_then(|record| record.hand_over.as_ref());
-    let Some(from) = asked.and_then(|asked| view.pod(&asked.pod)) else { return };
-    if want.paused || !view.quorum.leader.is(&from.name) {
-        return;
-    }
-    // It may never have been sent, and its window may be closed by now.
-    if gate::policy_objection(&want, &view, from, actor.context.clock.now()).is_err() {
-        return;
-    }
-    let Ok(to) = handover::target(&want, &view, from) else { return };
-    let step = Step::HandOver { from: from.name.clone(), to: to.name.clone() };
-    let result = execute(actor, resource, observed, container, &step).await;
+/// A hand-over that the predecessor had begun can't be fenced (H6). It is finished before anything else, where it is still wanted. Should that
+/// fail, the late one does what was recorded. The resource as it is afterwards.
+async fn finish_hand_over<'a>(
+    actor: Actor<'_>,
+    resource: &'a QuorumCluster,
+    observed: &Observed,
+) -> Result<Cow<'a, QuorumCluster>, Error> {
+    let unfinished = Ok(Cow::Borrowed(resource));
+    let Ok(Validated { want, view, container }) = validate::validate(resource, observed) else { return unfinished };
+    let Some((step, record)) = handover::finish(&want, &view, actor.context.clock.now()) else { return unfinished };
+    let mut status = resource.status.clone().unwrap_or_default();
+    status.upgrade = Some(translate::upgrade(&record, view.workload.replicas, Some(step.to_string())));
+    let recorded = report::record(actor, resource, status).await?;
+    let result = execute(actor, &recorded, observed, container, &step).await;
     actor.context.metrics.step(&step, result.as_ref().err().map(Error::class));
     if let Err(error) = result {
         tracing::warn!(error = error.story(), "the predecessor's hand-over could not be finished");
     }
+    Ok(Cow::Owned(recorded))
 }
 
 /// Nothing can be decided: say why.
@@ -159,6 +160,14 @@ async fn hold_back(actor: Actor<'_>, resource: &QuorumCluster, hold: &Hold) -> R
     report::write(actor, resource, status).await?;
     tell_if_new(actor, resource, hold, hold.reason.needs_a_person()).await;
     Ok(Next::After(actor.context.settings.idle_recheck))
+}
+
+/// It took so long to look that nothing may be done because of it: say so, and look again.
+async fn too_old(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed) -> Result<Next, Error> {
+    let limit = actor.context.settings.evidence_age;
+    let message = format!("looking took longer than {limit:?}, most of it for {}", observed.slowest);
+    hold_back(actor, resource, &Hold::new(Reason::EvidenceTooOld, message)).await?;
+    Ok(Next::After(AFTER_STALE))
 }
 
 async fn carry_on(
@@ -173,6 +182,13 @@ async fn carry_on(
     if matches!(plan.decision, Decision::Act(_)) && !finalize::is_guarded(resource) {
         finalize::guard(actor, resource).await?;
         return Ok(Next::After(Duration::ZERO));
+    }
+    if let Decision::Act(step) = &plan.decision
+        && execute::rests_on_evidence(step)
+        && execute::fresh(actor, observed).is_err()
+    {
+        // Before it is recorded, or it would count as tried.
+        return too_old(actor, resource, observed).await;
     }
     let before = resource.status.clone().unwrap_or_default();
     let status = report::planned(&before, resource, view, observed, plan, now);
@@ -223,6 +239,7 @@ async fn act(
             .await;
             Ok(Next::After(AFTER_ACT))
         }
+        Err(Error::EvidenceTooOld(_)) => too_old(actor, resource, observed).await,
         Err(error) => {
             if matches!(error.class(), Class::Transient | Class::Refused) {
                 let note = format!("{step}: {}", error.story());

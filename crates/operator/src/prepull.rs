@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::future::join_all;
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
     batch::v1::{Job, JobSpec},
@@ -48,14 +49,15 @@ pub async fn read(context: &Context, resource: &QuorumCluster, set: &StatefulSet
         Ok(image) => image,
         Err(hold) => return Fact::Unknown(hold.message),
     };
-    let mut found = BTreeMap::new();
-    for node in nodes_without(pods, &resource.spec.workload.container, &image) {
-        match look(context, resource, &job(resource, set, &image, &node)).await {
-            Ok(pull) => found.insert(node, pull),
-            Err(error) => return Fact::Unknown(error.story()),
-        };
+    let nodes = nodes_without(pods, &resource.spec.workload.container, &image);
+    let asked = nodes.into_iter().map(async |node| {
+        let pull = look(context, resource, &job(resource, set, &image, &node)).await?;
+        Ok((node, pull))
+    });
+    match join_all(asked).await.into_iter().collect::<Result<BTreeMap<_, _>, Error>>() {
+        Ok(nodes) => Fact::Known(Pulls { image, nodes }),
+        Err(error) => Fact::Unknown(error.story()),
     }
-    Fact::Known(Pulls { image, nodes: found })
 }
 
 /// The image of the upgrade that is under way, or of the one that would begin.

@@ -8,7 +8,7 @@ use windlass_api::{
     translate,
 };
 use windlass_plan::{
-    Decision, Fact, Hold, Plan, Reason, Step, View,
+    Decision, Fact, Hold, Plan, Reason, Record, Step, View,
     bug::{self, Bug},
     workload::Strategy,
 };
@@ -91,7 +91,7 @@ pub fn planned(
     status.given_up = plan.given_up.as_ref().map(translate::written_given_up);
     status.approval = translate::written_approvals(&plan.approvals);
     status.gates = plan.gates.iter().map(translate::gate).collect();
-    status.members = members(view, plan.record.is_some(), resource.spec.upgrade.max_lag_entries);
+    status.members = members(view, plan.record.as_ref(), resource.spec.upgrade.max_lag_entries);
     conclude(&mut status, resource, &plan.decision, plan.record.as_ref(), now);
     status
 }
@@ -115,7 +115,7 @@ fn common_version(view: &View) -> Option<String> {
 }
 
 /// The members as seen, in the order of their ordinals.
-pub fn members(view: &View, upgrading: bool, max_lag: i64) -> Vec<MemberStatus> {
+pub fn members(view: &View, upgrade: Option<&Record>, max_lag: i64) -> Vec<MemberStatus> {
     let max_lag = u64::try_from(max_lag).unwrap_or(0);
     let describe = |pod: &windlass_plan::Pod| {
         let member = view.quorum.member(&pod.name);
@@ -131,8 +131,11 @@ pub fn members(view: &View, upgrading: bool, max_lag: i64) -> Vec<MemberStatus> 
         };
         // A number would change with every look, and every look would be a write.
         let lag = match view.quorum.lag(&pod.name) {
-            Fact::Known(Some(lag)) if upgrading => Some(if lag > max_lag { "Behind" } else { "InSync" }.to_owned()),
-            Fact::Known(_) | Fact::Unknown(_) => None,
+            Fact::Known(Some(lag)) => upgrade.map(|upgrade| {
+                let in_sync = lag <= max_lag || upgrade.keeps_up(&pod.name);
+                if in_sync { "InSync" } else { "Behind" }.to_owned()
+            }),
+            Fact::Known(None) | Fact::Unknown(_) => None,
         };
         MemberStatus {
             pod: pod.name.to_string(),
@@ -149,7 +152,7 @@ fn conclude(
     status: &mut QuorumClusterStatus,
     resource: &QuorumCluster,
     decision: &Decision,
-    record: Option<&windlass_plan::Record>,
+    record: Option<&Record>,
     now: jiff::Timestamp,
 ) {
     let generation = resource.metadata.generation.unwrap_or(0);
@@ -168,7 +171,7 @@ fn conclude(
     status.conditions = conditions(&status.conditions, &verdict, generation, now);
 }
 
-fn verdict(decision: &Decision, record: Option<&windlass_plan::Record>, upgrading: bool) -> Verdict {
+fn verdict(decision: &Decision, record: Option<&Record>, upgrading: bool) -> Verdict {
     let way = record.map(|record| format!("{} to {}: ", record.from, record.target)).unwrap_or_default();
     let (ready, reconciling, stalled, reason, message) = match decision {
         Decision::Done => (true, false, false, "UpToDate".to_owned(), "all members run the wanted version".to_owned()),

@@ -77,6 +77,12 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// How long whoever is asked may take to answer, all side by side: a part of the age that evidence may have, or one who does not answer
+    /// would keep every step from being taken, also the one that replaces it.
+    pub fn patience(&self) -> Duration {
+        (self.evidence_age * 4 / 5).max(Duration::from_secs(1))
+    }
+
     /// What makes these settings unsafe, if anything.
     pub fn check(&self) -> Result<(), String> {
         if self.renew_deadline >= self.lease_duration {

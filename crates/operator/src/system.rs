@@ -96,10 +96,11 @@ impl From<Seen> for Heard {
     }
 }
 
-/// Asks every peer.
-pub async fn ask(line: Line<'_>, peers: &[Peer], places: &[Place]) -> Heard {
+/// Asks every peer, all at once. Who has not answered within `patience` has not answered.
+pub async fn ask(line: Line<'_>, peers: &[Peer], places: &[Place], patience: Duration) -> Heard {
     let Line { system, http: described, transport, token } = line;
-    let timeouts = Timeouts::default();
+    let Timeouts { read, health, verb } = Timeouts::default();
+    let timeouts = Timeouts { read: read.min(patience), health: health.min(patience), verb };
     match system {
         SystemType::Pd => {
             let quorum = facts::pd::quorum(&pd::observe(transport, peers, &timeouts).await);

@@ -90,6 +90,20 @@ pub enum Bug {
     DeadlineForcesDowngrade,
     /// A person who says stop is heard when the next member is done.
     AbortTooLate,
+    /// A new leader finishes a hand-over of its predecessor's although a person said stop.
+    AbortedHandOverFinished,
+    /// Leadership that does not move is asked to, for ever.
+    HandOverUnbounded,
+    /// A follower must be within some entries of where the leader is, and in a busy quorum none ever is.
+    LagByDistance,
+    /// A member that is behind counts as one that has caught up.
+    MarkNotAwaited,
+    /// What was measured before the last member was replaced lets the next one go.
+    OldMeasureCounts,
+    /// A webhook's yes to one member counts for every other.
+    YesForAll,
+    /// A member that is merely behind hides one that is sealed, unhealthy or not known.
+    BehindHidesSick,
     /// The template of somebody else is written.
     TemplateTakenOver,
     /// Another template half way is replaced from without asking whether that is a downgrade.

@@ -12,7 +12,7 @@ use crate::{
     bug::{self, Bug},
     decision::{Decision, Hold, Step},
     fact::Fact,
-    handover, mend,
+    handover, lag, mend,
     order::{self, Order},
     outcome::{self, CONCURRENT_OPERATION, ExternalGate, GateState, Outcome, When},
     pace, prepull,
@@ -383,10 +383,13 @@ pub fn settled(want: &Want, view: &View, version: &Version, pod: &Pod) -> Result
         );
     }
     match view.quorum.lag(name) {
-        Fact::Known(Some(lag)) if lag > want.max_lag => lacking(
+        Fact::Known(Some(lag)) if lag > want.max_lag && !lag::keeps_up(view, name) => lacking(
             StageKind::Sync,
             Reason::MemberBehind,
-            format!("{name} is more than {} entries behind the leader", want.max_lag),
+            format!(
+                "{name} is more than {} entries behind the leader, and has not reached where that was at an earlier look",
+                want.max_lag
+            ),
         ),
         Fact::Known(_) => Ok(()),
         Fact::Unknown(why) => {

@@ -1,15 +1,71 @@
 //! Who leads while a member is down: the fewest and the safest moves (C3, H15, H16).
 
-use std::cmp::Reverse;
+use std::{borrow::Cow, cmp::Reverse};
+
+use jiff::Timestamp;
 
 use crate::{
     bug::{self, Bug},
-    decision::Hold,
+    decision::{Hold, Step},
+    gate,
     quorum::{Member, MemberName},
     reason::Reason,
+    record::Record,
+    request,
+    stage::HandOver,
     want::Want,
     workload::{Pod, View},
 };
+
+/// After so many hand-overs that came to nothing a person should look (D4). Where nobody can say who shall lead, asking again and again would
+/// depose one after the other; where somebody can, it would not help either.
+const PATIENCE: u32 = 3;
+
+/// Whether it was asked for as often as it may be.
+pub(crate) fn is_exhausted(asked: &HandOver) -> bool {
+    asked.attempts > PATIENCE
+}
+
+/// Asks, and notes that it was asked.
+pub(crate) fn begin(
+    view: &View,
+    record: &mut Record,
+    from: &Pod,
+    to: MemberName,
+    attempts: u32,
+    now: Timestamp,
+) -> Step {
+    record.hand_over = Some(HandOver { pod: from.name.clone(), since: now, attempts });
+    record.hand_overs = record.hand_overs.saturating_add(1);
+    // From here on it may lead, whether or not we ever see it do so.
+    if let Some(version) = view.quorum.member(&to).and_then(|member| member.version.known()) {
+        record.note_leader(version);
+    }
+    Step::HandOver { from: from.name.clone(), to }
+}
+
+/// What a new leader does about a hand-over that its predecessor had recorded and may never have sent (H6): it is finished, so that a late one
+/// finds leadership where it wants it, unless nobody wants it any more. It counts as another attempt: take-overs have no end either.
+pub fn finish(want: &Want, view: &View, now: Timestamp) -> Option<(Step, Record)> {
+    let mut record = view.record.clone()?;
+    let given_up = request::take_in(want, view, Some(&mut record));
+    let wanted = match &given_up {
+        Some(given_up) if !bug::active(Bug::AbortedHandOverFinished) => {
+            request::instead(want, view, Some(&record), given_up)
+        }
+        Some(_) | None => Cow::Borrowed(want),
+    };
+    let asked = record.hand_over.clone().filter(|asked| !is_exhausted(asked))?;
+    let from = view.pod(&asked.pod).filter(|from| view.quorum.leader.is(&from.name))?;
+    if wanted.paused || wanted.target != record.target {
+        return None;
+    }
+    // Its window may be closed by now.
+    gate::policy_objection(&wanted, view, from, now).ok()?;
+    let to = target(&wanted, view, from).ok()?.name.clone();
+    let step = begin(view, &mut record, from, to, asked.attempts.saturating_add(1), now);
+    Some((step, record))
+}
 
 /// The member that shall lead instead of `victim`.
 ///

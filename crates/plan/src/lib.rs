@@ -25,6 +25,7 @@
 //!                  ├─ mend      a replaced member that is broken, and a spec that was mended since
 //!                  ├─ poison    a template that nobody can live on
 //!                  ├─ handover  who leads while it is down
+//!                  ├─ lag       whether a member keeps up with the leader
 //!                  └─ stage     how long each stage may take
 //!   fleet    ─▶ thousands of resources, tier by tier: fleet::decide
 //!   forecast ─▶ rollout::plan, again and again, on a copy of the view: what would happen from here
@@ -41,6 +42,7 @@ pub mod follow;
 pub mod forecast;
 pub mod gate;
 pub mod handover;
+pub mod lag;
 pub mod mend;
 pub mod order;
 pub mod outcome;

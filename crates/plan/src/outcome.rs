@@ -12,6 +12,7 @@ use crate::{
     decision::Hold,
     gate::{Ask, BEFORE_RESTART, Check, Gate, Verdict},
     mend::BEFORE_MEND,
+    quorum::MemberName,
     reason::Reason,
 };
 
@@ -66,12 +67,34 @@ pub struct ExternalGate {
     pub outcome: Outcome,
     /// It says nothing before its Job has run, and there is none yet.
     pub lacks_job: bool,
+    /// When somebody elsewhere said so, where that matters.
+    pub asked: Option<Asked>,
+}
+
+/// When somebody elsewhere was asked, and about whom. What they said counts for the member that comes next, and not for the one after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// When they said so.
+    pub at: Timestamp,
+    /// About whom.
+    pub about: About,
+    /// Why it is waited for until they are asked again.
+    pub again: Reason,
+}
+
+/// Whom somebody elsewhere was asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    /// All of them.
+    All,
+    /// The member whose turn they were told it is; none where that was not known.
+    Next(Option<MemberName>),
 }
 
 impl ExternalGate {
     /// One that is asked before every member.
     pub fn new(name: impl Into<String>, outcome: Outcome) -> Self {
-        Self { name: name.into(), when: When::BeforeMember, outcome, lacks_job: false }
+        Self { name: name.into(), when: When::BeforeMember, outcome, lacks_job: false, asked: None }
     }
 }
 
@@ -149,8 +172,33 @@ pub fn evaluate<'a>(gates: &'a [Gate], ask: &'a Ask<'a>) -> impl Iterator<Item =
 
 /// What was evaluated elsewhere, of those that are meant.
 fn said(ask: &Ask<'_>, is_meant: impl Fn(&&ExternalGate) -> bool) -> Vec<(Cow<'static, str>, Outcome)> {
-    let said = |external: &ExternalGate| (Cow::Owned(external.name.clone()), external.outcome.clone());
+    let said = |external: &ExternalGate| {
+        let outcome = outdated(ask, external).map_or_else(|| external.outcome.clone(), Outcome::Unknown);
+        (Cow::Owned(external.name.clone()), outcome)
+    };
     ask.view.external.iter().filter(is_meant).map(said).collect()
+}
+
+/// Why a yes does not count any more: it was said before the last member was replaced and well again, or about another member.
+fn outdated(ask: &Ask<'_>, external: &ExternalGate) -> Option<Hold> {
+    let (Some(record), Some(asked)) = (ask.record, &external.asked) else { return None };
+    if external.outcome != Outcome::Pass || external.when != When::BeforeMember {
+        return None;
+    }
+    let (name, victim) = (&external.name, &ask.victim.name);
+    let hold = |message: String| Some(Hold::new(asked.again, message));
+    let last = record.settled_since.iter().max_by_key(|(_, since)| **since);
+    if let Some((last, _)) = last.filter(|(_, since)| asked.at <= **since)
+        && !bug::active(Bug::OldMeasureCounts)
+    {
+        return hold(format!("{name} said so before {last} was replaced and well, and is asked again"));
+    }
+    match &asked.about {
+        About::Next(about) if about.as_ref() != Some(victim) && !bug::active(Bug::YesForAll) => {
+            hold(format!("{name} was not asked about {victim} yet"))
+        }
+        About::Next(_) | About::All => None,
+    }
 }
 
 /// Where a gate stands that says this, and that a person may have set aside until then.

@@ -99,6 +99,8 @@ pub enum Reason {
     HookFailed,
     /// Leadership was asked to move and has not been seen elsewhere yet.
     AwaitingHandOver,
+    /// Leadership was asked to move as often as it may be, and stayed where it was (D4).
+    HandOverFailed,
     /// No healthy member can take over leadership (C5).
     NoHandOverTarget,
     /// Kubernetes may replace the pod and has not done so yet (H9).
@@ -133,6 +135,8 @@ pub enum Reason {
     ResourceUnclear,
     /// No resource of a tier says what could be judged once it has its image (E4).
     ContractNotSeen,
+    /// What was observed took so long to gather that no member may be taken down because of it.
+    EvidenceTooOld,
     /// What was read is older than what we wrote ourselves.
     StaleView,
     /// A predecessor's writes may still be on their way (H1).
@@ -243,6 +247,9 @@ impl Reason {
                 "read the Job's log, put right what it says, and set spec.requests.retry to a new value to run it again; or override that gate in spec.gates.overrides"
             }
             Self::AwaitingHandOver => "wait; the hand-over is tried again after its deadline",
+            Self::HandOverFailed => {
+                "find out from the leader's log why it stays, and set spec.requests.retry to a new value to ask again; it also goes on when another member leads"
+            }
             Self::NoHandOverTarget => "repair another member so that it can lead",
             Self::DeadlineExceeded => {
                 "look at the pod and the member that the message names, and delete the pod if it can't become well; it goes on by itself"
@@ -282,6 +289,9 @@ impl Reason {
             Self::ContractNotSeen => {
                 "let the controller of this kind write status.observedGeneration and the conditions UpToDate and Deployed, or say in spec.target.ready and spec.target.deployed how a resource tells; it goes on by itself then"
             }
+            Self::EvidenceTooOld => {
+                "wait; if it stays, find out why what the message names takes so long to answer; it goes on by itself"
+            }
             Self::StaleView => "wait; if it stays, look at the API server",
             Self::TakingOver => "wait a few seconds",
         }
@@ -319,7 +329,10 @@ impl Reason {
 
     /// True where something is not known, rather than known to be wrong.
     pub fn is_ignorance(self) -> bool {
-        matches!(self, Self::MembersUnknown | Self::TokenRefused | Self::LeaderUnknown | Self::StaleView)
+        matches!(
+            self,
+            Self::MembersUnknown | Self::TokenRefused | Self::LeaderUnknown | Self::EvidenceTooOld | Self::StaleView
+        )
     }
 
     /// True where nothing gets better by itself: the resource is Stalled until a person does something.
@@ -356,6 +369,7 @@ impl Reason {
             | Self::Aborted
             | Self::RolledBack
             | Self::HookFailed
+            | Self::HandOverFailed
             | Self::TargetNotAllowed
             | Self::GatesNotAllowed
             | Self::StampRefused
@@ -400,6 +414,7 @@ impl Reason {
             | Self::InFlightLimit
             | Self::ResourceUnclear
             | Self::ContractNotSeen
+            | Self::EvidenceTooOld
             | Self::StaleView
             | Self::TakingOver => Stalls::Never,
         }

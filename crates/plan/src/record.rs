@@ -8,6 +8,7 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
+    lag::Mark,
     order::Order,
     poison::Proof,
     quorum::MemberName,
@@ -62,6 +63,10 @@ pub struct Record {
     pub durations: BTreeMap<MemberName, Duration>,
     /// Since when each replaced member was seen well at every look.
     pub settled_since: BTreeMap<MemberName, Timestamp>,
+    /// Where the leader was when members were seen to be behind it, for those who are.
+    pub marks: BTreeMap<MemberName, Mark>,
+    /// Whose turn it is next: about that one people's hooks are asked.
+    pub next: Option<MemberName>,
 }
 
 /// A member that is being replaced.
@@ -96,6 +101,8 @@ impl Record {
             replacing: None,
             durations: BTreeMap::new(),
             settled_since: BTreeMap::new(),
+            marks: BTreeMap::new(),
+            next: None,
         }
     }
 
@@ -103,6 +110,11 @@ impl Record {
     pub(crate) fn instead_of(self, before: Self) -> Self {
         let Self { highest_led, hand_overs, abandoned, snapshot, durations, .. } = before;
         Self { highest_led, hand_overs, abandoned, snapshot, durations, ..self }
+    }
+
+    /// Whether this member was seen to have reached where the leader was, not long ago.
+    pub fn keeps_up(&self, name: &MemberName) -> bool {
+        self.marks.get(name).is_some_and(|mark| mark.reached.is_some())
     }
 
     /// Notes that this stage has begun, unless it has already: its clock keeps running.

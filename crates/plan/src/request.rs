@@ -83,7 +83,7 @@ pub(crate) fn gives_up(want: &Want, view: &View, record: Option<&Record>, decisi
         && want.target == record.target
         && !record.reverting
         && record.from != record.target
-        && (overdue || on.reason == Reason::DeadlineExceeded)
+        && (overdue || matches!(on.reason, Reason::DeadlineExceeded | Reason::HandOverFailed))
         && !matches!(on.reason, Reason::MemberSealed | Reason::TokenRefused)
         && safe
 }
@@ -112,7 +112,7 @@ pub(crate) fn heed(
 }
 
 /// What is wanted instead of the target that was given up.
-fn instead<'a>(want: &'a Want, view: &View, record: Option<&Record>, given_up: &GivenUp) -> Cow<'a, Want> {
+pub(crate) fn instead<'a>(want: &'a Want, view: &View, record: Option<&Record>, given_up: &GivenUp) -> Cow<'a, Want> {
     let mut instead = want.clone();
     match (given_up.way, record) {
         (Way::Stopped, _) if bug::active(Bug::AbortTooLate) && record.is_some_and(|record| record.stage.is_some()) => {

@@ -25,7 +25,7 @@ use crate::{
     stage::StageKind,
     version::Version,
     want::{Target, Trigger, Want},
-    workload::{Strategy, View},
+    workload::{Pod, Strategy, View},
 };
 
 /// No upgrade is under way: is one wanted?
@@ -55,11 +55,9 @@ pub(crate) fn at_rest(
         Err(hold) => return wait(hold, SOON),
     };
     if view.workload.image == want.target.image || want.trigger == Trigger::Template {
-        let lacking = view.pods.iter().rev().find_map(|pod| gate::settled(want, view, &want.target.version, pod).err());
-        // A member that is behind for a while is the system's daily life, and nothing is about to be taken down.
-        return match lacking.filter(|lacking| lacking.stage != StageKind::Sync) {
+        return match trouble(want, view) {
             None => Decision::Done,
-            Some(lacking) => wait_or_halt(lacking.hold),
+            Some(hold) => wait_or_halt(hold),
         };
     }
     if let Err(hold) = versions.iter().try_for_each(|runs| passable(want, view, &want.target, runs)) {
@@ -87,11 +85,26 @@ pub(crate) fn at_rest(
     begin(Record { snapshot, ..next }, view.workload.replicas, record)
 }
 
+/// What keeps the quorum from being well; none where nothing does. A member that is behind for a while is the system's daily life, nothing is
+/// about to be taken down for it, and it must not hide what is wrong with another.
+fn trouble(want: &Want, view: &View) -> Option<Hold> {
+    let lacking = |pod: &Pod| gate::settled(want, view, &want.target.version, pod).err();
+    let mut lacking: Vec<gate::Lacking> = view.pods.iter().rev().filter_map(lacking).collect();
+    if bug::active(Bug::BehindHidesSick) {
+        lacking.truncate(1);
+    }
+    // Nobody's position says anything without a leader, so that one comes first.
+    let sick = lacking.iter().find(|lacking| lacking.stage != StageKind::Sync).map(|lacking| lacking.hold.clone());
+    let unclear = || lacking.iter().find(|lacking| lacking.hold.reason != Reason::MemberBehind);
+    sick.or_else(|| gate::leader_known(view).err()).or_else(|| unclear().map(|lacking| lacking.hold.clone()))
+}
+
 /// The set is OnDelete and shall be rolled by its partition: its current revision has to catch up first, and only does so under
 /// RollingUpdate, when everybody is ready (H7).
 fn switch_over(want: &Want, view: &View, version: &Version) -> Decision {
-    let lacking = view.pods.iter().rev().find_map(|pod| gate::settled(want, view, version, pod).err());
-    if let Some(lacking) = lacking {
+    // One that is behind is up all the same, and nobody is taken down by the switch.
+    let mut lacking = view.pods.iter().rev().filter_map(|pod| gate::settled(want, view, version, pod).err());
+    if let Some(lacking) = lacking.find(|lacking| lacking.hold.reason != Reason::MemberBehind) {
         let message = format!(
             "order ReverseOrdinal needs the update strategy RollingUpdate, and that is set when all are well: {}",
             lacking.hold.message

@@ -19,7 +19,7 @@ use crate::{
     decision::{Decision, Hold, Plan, Step},
     follow,
     gate::{self, Ask, BEFORE_RESTART, Gate},
-    handover,
+    handover, lag,
     mend::{self, BEFORE_MEND},
     order::{self, Order},
     pace, permit, poison, prepull,
@@ -30,7 +30,7 @@ use crate::{
     rest::at_rest,
     retarget::{anything_replaced, correct_version, is_revert, retarget, retarget_is_safe, revert},
     snapshot,
-    stage::{HandOver, StageKind},
+    stage::StageKind,
     want::{Trigger, Want},
     workload::{Evictions, Pod, Strategy, View},
 };
@@ -39,12 +39,11 @@ use crate::{
 pub(crate) const WATCHFUL: Duration = Duration::from_secs(1);
 /// Something is on its way; an event usually comes first, but applications send none.
 pub(crate) const SOON: Duration = Duration::from_secs(2);
-/// After so many hand-overs that came to nothing a person should look.
-const HAND_OVER_PATIENCE: u32 = 3;
 
 /// What to do now about one workload.
 pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
     let view = &*approval::take_in(want, view);
+    let view = &*lag::take_in(want, view, now);
     let mut record = view.record.clone();
     if let Some(record) = &mut record {
         note_progress(record, view);
@@ -58,8 +57,10 @@ pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
     }
     let attempt = snapshot::attempt(&decision, view, record.as_ref());
     let decision = permit::release_if_idle(decision, view).punctual(now);
+    let decision = lag::watch(decision, record.as_ref());
     if let Some(record) = &mut record {
         pace::begun(&decision, record, now);
+        record.next = order::next(want, view, record).map(|pod| pod.name.clone());
     }
     let gates = gate::states(want, view, record.as_ref(), now);
     let approvals = approval::outlook(want, view, record.as_ref(), &gates);
@@ -356,29 +357,22 @@ fn hand_over(want: &Want, view: &View, record: &mut Record, victim: &Pod, now: T
     if asked.is_some() && bug::active(Bug::HandOverNotVerified) {
         return None;
     }
-    // Where nobody can say who shall lead, asking again and again would depose one after the other.
-    let exhausted =
-        asked.is_some_and(|asked| asked.attempts > HAND_OVER_PATIENCE) && !want.names_target && !view.resumed;
-    if let Some(asked) = asked.filter(|asked| exhausted || !asked.is_overdue(&want.deadlines, now)) {
+    let asks_again = bug::active(Bug::HandOverUnbounded) || view.resumed;
+    let exhausted = asked.is_some_and(handover::is_exhausted);
+    if let Some(asked) = asked.filter(|asked| (exhausted && !asks_again) || !asked.is_overdue(&want.deadlines, now)) {
         let hold = Hold::new(
             Reason::AwaitingHandOver,
             format!("leadership was asked to leave {} and is still there", victim.name),
         );
-        return Some(if asked.attempts > HAND_OVER_PATIENCE {
-            halt(Hold::new(Reason::DeadlineExceeded, format!("{}, after {} attempts", hold.message, asked.attempts)))
+        return Some(if exhausted {
+            halt(Hold::new(Reason::HandOverFailed, format!("{}, after {} attempts", hold.message, asked.attempts)))
         } else {
             wait(hold, WATCHFUL)
         });
     }
     let attempts = asked.filter(|_| !view.resumed).map_or(0, |asked| asked.attempts).saturating_add(1);
     record.stage = None;
-    record.hand_over = Some(HandOver { pod: victim.name.clone(), since: now, attempts });
-    record.hand_overs = record.hand_overs.saturating_add(1);
-    // From here on it may lead, whether or not we ever see it do so.
-    if let Some(version) = view.quorum.member(&to).and_then(|member| member.version.known()) {
-        record.note_leader(version);
-    }
-    Some(Decision::Act(Step::HandOver { from: victim.name.clone(), to }))
+    Some(Decision::Act(handover::begin(view, record, victim, to, attempts, now)))
 }
 
 /// All members are replaced and up: bring the StatefulSet to rest (H11).

@@ -56,6 +56,9 @@ pub fn scenario(seed: u64) -> Scenario {
     walk.gates(Rng::new(seed).fork("gates"));
     walk.requests(Rng::new(seed).fork("requests"));
     walk.snapshots(Rng::new(seed).fork("snapshots"));
+    walk.clings(Rng::new(seed).fork("clings"));
+    walk.busy(Rng::new(seed).fork("busy"));
+    walk.two_are_sick(Rng::new(seed).fork("sick"));
     walk.mend();
     let mut objects = setting.objects(members, setting.versions[from], setting.versions[to]);
     if walk.rng.one_in(4) {
@@ -395,6 +398,57 @@ impl Walk {
             }
         }
         self.mends.push(works);
+    }
+
+    /// In an eighth of the seeds whoever leads does not hand over for a while, whatever it is asked. A person tries again at the end.
+    fn clings(&mut self, mut rng: Rng) {
+        if !rng.one_in(8) {
+            return;
+        }
+        let clings = |yes| Action::Cling(self.setting.workload(), yes);
+        let place = usize::try_from(rng.below(self.timeline.len() as u64 + 1)).unwrap_or(0);
+        let soon = rng.between(Duration::ZERO, Duration::from_secs(20));
+        let later = rng.between(Duration::from_secs(10), Duration::from_mins(8));
+        self.timeline.insert(place, after(soon, clings(true)));
+        self.timeline.insert(place + 1, after(later, clings(false)));
+        self.gives_up = true;
+    }
+
+    /// In a sixth of the seeds so much is written that every follower is behind at every look.
+    fn busy(&mut self, mut rng: Rng) {
+        if !rng.one_in(6) {
+            return;
+        }
+        // Above two hundred OpenBao's own autopilot calls its followers unhealthy, for it hears of them every five seconds.
+        let most = if self.setting == OPENBAO { 180 } else { 4_000 };
+        let busy = Action::Busy(self.setting.workload(), most - rng.below(most / 2));
+        let place = if rng.one_in(2) { 0 } else { rng.below(self.timeline.len() as u64 + 1) };
+        let place = usize::try_from(place).unwrap_or(0);
+        self.timeline.insert(place, after(rng.between(Duration::ZERO, Duration::from_secs(20)), busy));
+    }
+
+    /// In an eighth of the seeds one member is behind while another is worse, often when all was done already.
+    fn two_are_sick(&mut self, mut rng: Rng) {
+        if self.members < 3 || !rng.one_in(8) {
+            return;
+        }
+        let behind = u32::try_from(rng.below(u64::from(self.members))).unwrap_or(0);
+        let other = 1 + u32::try_from(rng.below(u64::from(self.members) - 1)).unwrap_or(0);
+        let worse = self.setting.pod((behind + other) % self.members);
+        let behind = self.setting.pod(behind);
+        let rests = rng.between(Duration::from_secs(1), Duration::from_mins(6));
+        self.timeline.push(after(rests, Action::Starve(behind.clone(), true)));
+        if self.setting == OPENBAO {
+            let unseals = |itself| Action::AutoUnseal(self.setting.workload(), itself);
+            self.timeline.push(after(Duration::from_secs(10), unseals(false)));
+            self.timeline.push(after(Duration::ZERO, Action::Crash(worse.clone())));
+            self.timeline.push(after(Duration::from_mins(6), unseals(true)));
+            self.timeline.push(after(Duration::ZERO, Action::Unseal(worse)));
+        } else {
+            self.timeline.push(after(Duration::from_secs(10), Action::Hang(worse, Duration::from_mins(6))));
+            self.timeline.push(after(Duration::from_mins(6), Action::DropWatches));
+        }
+        self.timeline.push(after(Duration::ZERO, Action::Starve(behind, false)));
     }
 
     fn operator_trouble(&mut self) -> Action {

@@ -14,7 +14,7 @@ use support::{
 use windlass_rehearsal::pd;
 use windlass_sim::{
     harness::Cluster,
-    journal::{Event, Verb},
+    journal::{Entry, Event, Verb},
     world::{ImageBehaviour, ServiceAnswer},
 };
 
@@ -168,6 +168,26 @@ fn a_webhook_has_its_say(#[case] when: &str) {
         tale.journal.iter().position(|entry| matches!(&entry.event, Event::Verb { what, .. } if what == "POST /may"));
     let first = asked.expect("it was asked");
     assert_eq!(tale.replaced(0..first).len(), if when == "AfterUpgrade" { 3 } else { 0 });
+    tale.ended_ready_at(TO);
+}
+
+#[test]
+fn a_webhook_is_asked_about_every_member() {
+    let hook =
+        json!({"name": "ask", "when": "BeforeEachMember", "webhook": {"name": "changes", "port": 80, "path": "/may"}});
+    let tale = stage::play(gated(&json!({"hooks": [hook]}), vec![service("changes")]), async |cluster| {
+        answers(cluster, "changes", 200, "");
+        until_reason(cluster, "UpToDate").await;
+    });
+    let asked = |entry: &Entry| matches!(&entry.event, Event::Verb { what, .. } if what == "POST /may");
+    let mut from = 0;
+    for count in 1..=3 {
+        let upto =
+            (from..tale.journal.len()).find(|upto| tale.replaced(0..*upto).len() == count).expect("it was replaced");
+        let times = tale.journal[from..upto].iter().filter(|entry| asked(entry)).count();
+        assert!(times > 0, "the yes of the one before counted for member {count}");
+        from = upto;
+    }
     tale.ended_ready_at(TO);
 }
 

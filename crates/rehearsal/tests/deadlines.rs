@@ -205,7 +205,7 @@ impl Row {
     fn hand_over(setting: Setting, leader: u32, replaced: &'static [u32], back: Back) -> Self {
         let limited = Limited::HandOver;
         let words: &[&str] = &["leadership was asked to leave", "is still there, after 4 attempts"];
-        let (reason, after) = (Reason::DeadlineExceeded, limited.deadline().1 * 3);
+        let (reason, after) = (Reason::HandOverFailed, limited.deadline().1 * 3);
         Self { limited, setting, hang: Hang::Clings, leader, reason, words, after, replaced, back }
     }
 

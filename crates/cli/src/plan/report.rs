@@ -154,7 +154,7 @@ impl Report {
             order: way.map(|way| way.order.into()),
             reverting: way.is_some_and(|way| way.reverting),
             blocked_by: blocked.map(Held::of),
-            members: members(view, view.record.is_some(), resource.spec.upgrade.max_lag_entries),
+            members: members(view, view.record.as_ref(), resource.spec.upgrade.max_lag_entries),
             steps: steps(&forecast.steps),
             leadership_moves: forecast.moves().map(moved).collect(),
             gates: forecast.gates.iter().map(gate).collect(),

@@ -8,7 +8,7 @@ use windlass_api::{quorum_cluster::Analysis, translate};
 use windlass_plan::{Hold, Reason, outcome::Outcome};
 use windlass_systems::prometheus::{self, Sample};
 
-use super::{Asker, service};
+use super::{Answer, Asker, service};
 use crate::Context;
 
 /// Prometheus gives up by itself after two minutes; no pass waits that long.
@@ -31,19 +31,20 @@ pub async fn ask(
     name: &str,
     analysis: &Analysis,
     not_before: Option<Instant>,
-) -> Outcome {
+) -> Answer {
     let interval = match translate::duration("interval", &analysis.interval) {
         Ok(interval) => interval,
-        Err(hold) => return Outcome::Unknown(Hold::new(hold.reason, format!("{name}: {}", hold.message))),
+        Err(hold) => return Outcome::Unknown(Hold::new(hold.reason, format!("{name}: {}", hold.message))).into(),
     };
     if let Some(said) = context.asked.recent(asker, name, interval, not_before) {
         return said;
     }
+    // What comes of it is no younger than the question.
+    let began = context.clock.now();
     let measured = measure(context, asker, analysis).await;
     let before = context.asked.last(asker, name).map(|said| said.failures);
     let (outcome, failures) = judge(name, measured, before, analysis.consecutive_failures);
-    context.asked.keep(asker, name, &outcome, failures);
-    outcome
+    context.asked.keep(asker, name, began, outcome, failures)
 }
 
 /// What follows from a measurement and from how many before it were bad; none where that is not known. Pure.

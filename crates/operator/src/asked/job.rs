@@ -37,7 +37,7 @@ pub async fn ask(context: &Context, asker: &Asker, gate: &str, cron_job: &str, n
         Err(error) => return Outcome::Unknown(hold(error.story())).into(),
     }
     match template(context, namespace, cron_job).await {
-        Ok(Some(_)) => Answer { outcome: Outcome::Hold(hold("its Job has not begun".to_owned())), lacks_job: true },
+        Ok(Some(_)) => Answer { lacks_job: true, ..Outcome::Hold(hold("its Job has not begun".to_owned())).into() },
         Ok(None) => Outcome::Hold(hold(format!("there is no CronJob {cron_job}"))).into(),
         Err(error) => Outcome::Unknown(hold(error.story())).into(),
     }

@@ -6,11 +6,12 @@ use std::{
     time::Duration,
 };
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 use windlass_plan::outcome::Outcome;
 use windlass_systems::condition::Condition;
 
-use super::Asker;
+use super::{Answer, Asker};
 
 /// So many conditions are kept as they were read; then all are read again.
 const MOST: usize = 512;
@@ -31,6 +32,8 @@ struct Kept {
 pub(super) struct Said {
     occasion: String,
     at: Instant,
+    /// The same by the clock on the wall.
+    time: Timestamp,
     pub outcome: Outcome,
     /// How many in a row were bad up to this one.
     pub failures: u32,
@@ -50,15 +53,17 @@ impl Memory {
         gate: &str,
         within: Duration,
         not_before: Option<Instant>,
-    ) -> Option<Outcome> {
+    ) -> Option<Answer> {
         let counts = |said: &Said| said.at.elapsed() < within && not_before.is_none_or(|first| first <= said.at);
-        self.last(asker, gate).filter(counts).map(|said| said.outcome)
+        self.last(asker, gate).filter(counts).map(|said| Answer::at(said.time, said.outcome))
     }
 
     /// Keeps what it says now.
-    pub(super) fn keep(&self, asker: &Asker, gate: &str, outcome: &Outcome, failures: u32) {
-        let said = Said { occasion: asker.occasion.clone(), at: Instant::now(), outcome: outcome.clone(), failures };
+    pub(super) fn keep(&self, asker: &Asker, gate: &str, time: Timestamp, outcome: Outcome, failures: u32) -> Answer {
+        let (occasion, at) = (asker.occasion.clone(), Instant::now());
+        let said = Said { occasion, at, time, outcome: outcome.clone(), failures };
         self.kept().said.insert(key(asker, gate), said);
+        Answer::at(time, outcome)
     }
 
     /// Nothing is wanted of this resource.

@@ -1,13 +1,20 @@
 //! What a QuorumCluster asks, and when.
 
+use std::time::Duration;
+
+use futures::future::join_all;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::{Resource, ResourceExt};
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 use windlass_api::{
     QuorumCluster,
     quorum_cluster::{Hook, HookTime},
 };
-use windlass_plan::outcome::When;
+use windlass_plan::{
+    Hold, MemberName,
+    outcome::{About, Outcome, When},
+};
 
 use super::{Answers, Asker, Of, Question, analysis, check, hook_name, job};
 use crate::Context;
@@ -55,9 +62,36 @@ pub fn questions(resource: &QuorumCluster, set: &StatefulSet) -> Vec<Question> {
             // The schema takes one of the two.
             (None, None) => return None,
         };
-        Some(Question { gate: hook_name(name), when: (*when).into(), of, not_before: None })
+        Some(Question {
+            gate: hook_name(name),
+            when: (*when).into(),
+            of,
+            not_before: None,
+            about: about_whom(resource, *when),
+        })
     });
     gates.checks.iter().map(check).chain(gates.analysis.iter().map(analysis)).chain(hooks).collect()
+}
+
+/// Who is asked before every member is asked about each of them: a yes to one is none to the next.
+fn about_whom(resource: &QuorumCluster, when: HookTime) -> About {
+    let upgrade = resource.status.as_ref().and_then(|status| status.upgrade.as_ref());
+    match when {
+        HookTime::BeforeEachMember => {
+            About::Next(upgrade.and_then(|upgrade| upgrade.next.as_ref()).map(MemberName::new))
+        }
+        HookTime::BeforeUpgrade | HookTime::AfterUpgrade => About::All,
+    }
+}
+
+/// When the last member that was replaced was well again: what anybody said before says nothing of it. None where that was before this
+/// process began, as was nothing that it remembers.
+fn last_settled(context: &Context, resource: &QuorumCluster) -> Option<Instant> {
+    let upgrade = resource.status.as_ref()?.upgrade.as_ref()?;
+    let settled = upgrade.settled_since.iter().map(|settled| settled.since.0).max()?;
+    let age = context.clock.now().duration_since(settled);
+    // A clock that was set back: nothing that was said counts.
+    Instant::now().checked_sub(age.try_into().unwrap_or(Duration::ZERO))
 }
 
 /// Another template is another occasion, also where the resource says nothing of it.
@@ -126,12 +160,22 @@ pub async fn ask(context: &Context, resource: &QuorumCluster, set: &StatefulSet,
     } else {
         Phase::of(resource, set)
     };
-    let (asker, mut answers) = (asker(resource), Answers::new());
+    let (asker, patience) = (asker(resource), context.settings.patience());
     if phase == Phase::Idle {
         context.asked.forget(&asker);
     }
-    for question in questions(resource, set).iter().filter(|question| phase.asks(question.when)) {
-        answers.insert(question.gate.clone(), super::ask(context, &asker, question, ahead).await);
-    }
-    answers
+    let not_before = last_settled(context, resource);
+    let counting = questions(resource, set).into_iter().filter(|question| phase.asks(question.when));
+    let answers = counting.map(async |question| {
+        let question = Question { not_before, ..question };
+        let answer = tokio::time::timeout(patience, super::ask(context, &asker, &question, ahead)).await;
+        let late = |_| {
+            let message = format!("{}: no answer within {patience:?}", question.gate);
+            Outcome::Unknown(Hold::new(question.of.silence(), message)).into()
+        };
+        let answer = answer.unwrap_or_else(late);
+        (question.gate, answer)
+    });
+    // All at once: together they may take no longer than one of them may.
+    join_all(answers).await.into_iter().collect()
 }

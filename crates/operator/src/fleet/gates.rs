@@ -17,7 +17,7 @@ use windlass_api::{
 use windlass_plan::{
     Hold, Reason,
     fleet::{Index, TierName, of_tier},
-    outcome::{ExternalGate, GateState, Outcome},
+    outcome::{About, ExternalGate, GateState, Outcome},
 };
 
 use crate::{
@@ -164,7 +164,7 @@ fn hook(asker: &Asker, hook: &FleetHook) -> Option<Question> {
         // The schema takes one of the two.
         (None, None) => return None,
     };
-    Some(Question { gate: hook_name(name), when: (*when).into(), of, not_before: None })
+    Some(Question { gate: hook_name(name), when: (*when).into(), of, not_before: None, about: About::All })
 }
 
 fn time(when: FleetHookTime) -> &'static str {

@@ -45,6 +45,8 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(want: Want, mut view: View, now: Timestamp) -> Self {
+        // Who is asked again says the same again.
+        view.external.iter_mut().for_each(|gate| gate.asked = None);
         let mut later = Vec::new();
         if view.record.is_none() {
             (later, view.external) = view.external.into_iter().partition(|gate| gate.name == NODE_DRAIN);

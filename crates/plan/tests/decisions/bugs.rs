@@ -1,18 +1,24 @@
 //! Seeded bugs of the planner that a whole cluster shows too rarely: each must break a story that holds without it.
 
-use std::panic;
+use std::{panic, time::Duration};
 
+use jiff::Timestamp;
 use rstest::rstest;
 use windlass_plan::{
-    Decision, Fact, Order, Step,
+    Decision, Fact, Order, Reason, Step, View,
     bug::{Bug, plant},
+    handover,
+    outcome::{About, Asked, ExternalGate, Outcome},
+    rollout,
     snapshot::Progress,
+    stage::HandOver,
     want::OnDeadline,
 };
 
 use super::mends::about_to_delete;
 use crate::support::{
-    NEW, NEWER, OLD, decide, half_way, image, member_mut, name, pod_mut, revision, want,
+    NEW, NEWER, OLD, POSITION, decide, half_way, image, member_mut, name, noon, pod_mut, record_mut, rest, revision,
+    want,
     world::{RANDOM_STORIES, World, random_story},
 };
 
@@ -134,12 +140,12 @@ fn a_set_that_kubernetes_rolls_is_not_followed() {
     let mut world = World::following(3, 0);
     world.view.workload.strategy = windlass_plan::workload::Strategy::RollingUpdate { partition: 3 };
     world.edit(NEW);
-    assert!(matches!(world.run(), Decision::Halt { on } if on.reason == windlass_plan::Reason::UnsupportedStrategy));
+    assert!(matches!(world.run(), Decision::Halt { on } if on.reason == Reason::UnsupportedStrategy));
 }
 
 fn a_snapshot_is_waited_for() {
     let mut world = World::new(3, 0);
-    world.want.snapshot = Some(std::time::Duration::from_mins(10));
+    world.want.snapshot = Some(Duration::from_mins(10));
     world.outcome = Progress::Failed("no space left".into());
     let _ = world.run();
     assert!(world.templates().is_empty());
@@ -147,14 +153,87 @@ fn a_snapshot_is_waited_for() {
 
 fn a_member_whose_node_lacks_the_image_stays() {
     for mut world in [World::new(3, 0), World::on_delete(3, 0)] {
-        world.want.pre_pull = Some(std::time::Duration::from_mins(10));
+        world.want.pre_pull = Some(Duration::from_mins(10));
         world.unpullable = [1].into();
         let _ = world.run();
         assert!(world.deleted.is_empty() && world.replaced().is_empty(), "{:?}", world.steps);
     }
 }
 
+fn one_that_is_behind_hides_nobody() {
+    let mut view = rest(3, 0);
+    member_mut(&mut view, 2).position = Fact::Known(Some(0));
+    member_mut(&mut view, 1).healthy = Fact::Known(false);
+    assert_ne!(decide(&want(OLD), &view), Decision::Done);
+}
+
+fn leadership_that_stays_is_asked_to_move_only_so_often() {
+    let mut world = World::new(3, 2);
+    world.clings = true;
+    let _ = world.run();
+    world.now += Duration::from_hours(1);
+    let _ = world.run();
+    assert_eq!(world.count("HandOver"), 4);
+}
+
+fn a_hand_over_that_nobody_wants_any_more_is_not_finished() {
+    let mut view = half_way(3, 1, 1);
+    record_mut(&mut view).hand_over = Some(HandOver { pod: name(1), since: noon(), attempts: 1 });
+    view.requests.abort = true;
+    assert_eq!(handover::finish(&want(NEW), &view, noon()), None);
+}
+
+/// The leader writes a thousand entries a second, and everybody else is half a second behind.
+fn a_busy_quorum_is_upgraded() {
+    let mut view = half_way(3, 0, 1);
+    for second in 0..3_u64 {
+        for (index, behind) in [(0, 0), (1, 500), (2, 500)] {
+            member_mut(&mut view, index).position = Fact::Known(Some(POSITION + 1_000 * second - behind));
+        }
+        let plan = rollout::plan(&want(NEW), &view, noon() + Duration::from_secs(second));
+        if let Decision::Act(_) = plan.decision {
+            return;
+        }
+        view.record = plan.record;
+    }
+    panic!("nobody keeps up");
+}
+
+fn a_member_that_is_behind_is_waited_for() {
+    let mut view = half_way(3, 0, 1);
+    member_mut(&mut view, 2).position = Fact::Known(Some(0));
+    assert!(!matches!(decide(&want(NEW), &view), Decision::Act(_)));
+}
+
+fn told(at: Timestamp, about: About) -> View {
+    let mut view = half_way(3, 0, 1);
+    record_mut(&mut view).settled_since = [(name(2), noon())].into();
+    let asked = Some(Asked { at, about, again: Reason::AwaitingHook });
+    view.external = vec![ExternalGate { asked, ..ExternalGate::new("Hook/ask", Outcome::Pass) }];
+    view
+}
+
+fn what_was_measured_before_says_nothing_of_the_next_one() {
+    let view = told(noon() - Duration::from_secs(1), About::All);
+    assert!(!matches!(decide(&want(NEW), &view), Decision::Act(Step::Permit { .. })));
+}
+
+fn a_yes_to_one_member_is_none_to_the_next() {
+    let view = told(noon() + Duration::from_secs(1), About::Next(Some(name(2))));
+    assert!(!matches!(
+        rollout::plan(&want(NEW), &view, noon() + Duration::from_secs(2)).decision,
+        Decision::Act(Step::Permit { .. })
+    ));
+}
+
 #[rstest]
+#[case(Bug::LagByDistance, a_busy_quorum_is_upgraded)]
+#[case(Bug::MarkNotAwaited, a_member_that_is_behind_is_waited_for)]
+#[case(Bug::OldMeasureCounts, what_was_measured_before_says_nothing_of_the_next_one)]
+#[case(Bug::YesForAll, a_yes_to_one_member_is_none_to_the_next)]
+#[case(Bug::BehindHidesSick, one_that_is_behind_hides_nobody)]
+#[case(Bug::HandOverUnbounded, leadership_that_stays_is_asked_to_move_only_so_often)]
+#[case(Bug::AbortedHandOverFinished, a_hand_over_that_nobody_wants_any_more_is_not_finished)]
 #[case(Bug::FailedPullCounts, a_member_whose_node_lacks_the_image_stays)]
 #[case(Bug::SnapshotNotAwaited, a_snapshot_is_waited_for)]
 #[case(Bug::GivenUpForgotten, an_upgrade_that_was_given_up_is_not_begun_again)]

@@ -6,6 +6,7 @@ use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Reason, Step, View,
     reason::Stalls,
+    request::Requests,
     rollout,
     stage::{HandOver, Stage, StageKind},
     want::Deadlines,
@@ -193,20 +194,21 @@ fn a_hand_over_keeps_its_clock_while_another_member_flaps() {
     view.record = flapping.record;
     assert_eq!(record_mut(&mut view).hand_over.as_ref().map(|asked| (asked.since, asked.attempts)), Some((noon(), 4)));
     member_mut(&mut view, 2).healthy = Fact::Known(true);
-    assert_eq!(answer(&after(&view, Duration::from_secs(20))), Halt(Reason::DeadlineExceeded), "after four attempts");
+    assert_eq!(answer(&after(&view, Duration::from_secs(20))), Halt(Reason::HandOverFailed), "after four attempts");
 }
 
+/// Whoever can be told who shall lead is not asked for ever either.
 #[test]
-fn a_hand_over_that_never_comes_about_calls_a_person_and_is_still_tried() {
-    assert_eq!(
-        answer(&after(&asked(3), Duration::ZERO)),
-        Wait(Reason::AwaitingHandOver),
-        "the third may still come about"
-    );
+fn a_hand_over_that_never_comes_about_calls_a_person_and_is_asked_for_no_more() {
+    let third = answer(&after(&asked(3), Duration::ZERO));
+    assert_eq!(third, Wait(Reason::AwaitingHandOver), "the third may still come about");
     let view = asked(4);
-    assert_eq!(answer(&after(&view, Duration::ZERO)), Halt(Reason::DeadlineExceeded));
-    let limit = want(NEW).deadlines.step_down;
-    assert_eq!(answer(&after(&view, limit)), Act("HandOver"));
+    assert_eq!(answer(&after(&view, Duration::ZERO)), Halt(Reason::HandOverFailed));
+    assert_eq!(answer(&after(&view, Duration::from_hours(24))), Halt(Reason::HandOverFailed));
+    let retried = View { requests: Requests { retry: true, ..Requests::default() }, ..view };
+    let again = rollout::plan(&want(NEW), &retried, noon());
+    assert_eq!(answer(&again.decision), Act("HandOver"), "a person asks to try again");
+    assert_eq!(again.record.and_then(|record| record.hand_over).map(|asked| asked.attempts), Some(1));
 }
 
 #[test]
@@ -224,7 +226,8 @@ fn an_election_that_is_under_way_is_waited_for() {
     assert_eq!(answer(&after(&view, Duration::ZERO)), Wait(Reason::AwaitingHandOver));
     let late = rollout::plan(&want(NEW), &view, noon() + Duration::from_hours(1));
     assert_eq!(answer(&late.decision), Wait(Reason::LeaderUnknown));
-    assert_eq!(late.record, view.record, "what was asked for is not forgotten");
+    let asked = |record: &Option<windlass_plan::Record>| record.as_ref().and_then(|record| record.hand_over.clone());
+    assert_eq!(asked(&late.record), asked(&view.record), "what was asked for is not forgotten");
 }
 
 /// A replaced member can't be behind a leader that nobody knows: its clock does not begin.

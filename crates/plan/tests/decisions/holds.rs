@@ -116,11 +116,35 @@ fn members_that_are_not_the_pods_are_named(#[case] listed: &[u32], #[case] messa
 #[case::unhealthy(|view: &mut View| member_mut(view, 1).healthy = Fact::Known(false), Wait(Reason::MemberUnhealthy))]
 #[case::unknown(|view: &mut View| member_mut(view, 1).healthy = unknown(), Wait(Reason::MembersUnknown))]
 #[case::not_ready(|view: &mut View| pod_mut(view, 1).ready_since = None, Wait(Reason::PodNotReady))]
+#[case::its_position_is_unknown(|view: &mut View| member_mut(view, 1).position = unknown(), Wait(Reason::MembersUnknown))]
+#[case::nobody_leads(|view: &mut View| view.quorum.leader = unknown(), Wait(Reason::LeaderUnknown))]
 #[case::well(|_: &mut View| {}, Answer::Done)]
 fn what_is_wanted_is_there_only_if_everybody_is_well(#[case] change: fn(&mut View), #[case] expected: Answer) {
     let mut view = rest(3, 0);
     change(&mut view);
     assert_eq!(answer(&decide(&want(OLD), &view)), expected);
+}
+
+type Sick = fn(&mut View, u32);
+
+/// Whoever is behind, below or above whoever is worse, hides nothing.
+#[rstest]
+#[case::unhealthy(|view: &mut View, index: u32| member_mut(view, index).healthy = Fact::Known(false), Reason::MemberUnhealthy)]
+#[case::sealed(|view: &mut View, index: u32| {
+    member_mut(view, index).healthy = Fact::Known(false);
+    member_mut(view, index).trouble = Some(Complaint::Sealed);
+}, Reason::MemberSealed)]
+#[case::unknown(|view: &mut View, index: u32| member_mut(view, index).healthy = unknown(), Reason::MembersUnknown)]
+#[case::not_ready(|view: &mut View, index: u32| pod_mut(view, index).ready_since = None, Reason::PodNotReady)]
+fn one_that_is_behind_hides_nobody_who_is_worse(
+    #[case] sick: Sick,
+    #[case] reason: Reason,
+    #[values((0, 2), (2, 0))] (behind, worse): (u32, u32),
+) {
+    let mut view = rest(3, 1);
+    member_mut(&mut view, behind).position = Fact::Known(Some(0));
+    sick(&mut view, worse);
+    assert_eq!(answer(&decide(&want(OLD), &view)), Wait(reason));
 }
 
 /// One of three was replaced before Windlass came.

@@ -385,7 +385,7 @@ fn a_leader_that_keeps_coming_back_is_asked_only_so_often() {
         answer(&rollout::plan(&want, &view, later).decision)
     };
     assert_eq!((ask(1), ask(3)), (Act("HandOver"), Act("HandOver")));
-    assert_eq!(ask(4), Halt(Reason::DeadlineExceeded));
+    assert_eq!(ask(4), Halt(Reason::HandOverFailed));
     let (want, mut view) = stepping_down(4);
     view.resumed = true;
     let again = rollout::plan(&want, &view, later);

@@ -1,6 +1,7 @@
 //! One file per concern.
 
 mod approvals;
+mod asked;
 #[cfg(feature = "seeded-bugs")]
 mod bugs;
 mod deadlines;
@@ -11,8 +12,10 @@ mod forecasts;
 mod gate_bugs;
 mod gate_walks;
 mod gates;
+mod hand_overs;
 mod holds;
 mod hooks;
+mod lag;
 mod leader_last;
 mod manifest;
 mod mends;

@@ -13,9 +13,9 @@ const NAMES: &str = "Paused InvalidSpec WorkloadNotFound ContainerNotFound NoRep
     UnsupportedStrategy StrategyChanged TemplateChanged TemplatePutBack HalfUpgraded DowngradeNotAllowed UnsupportedPath NoSpareMember AwaitingSnapshot SnapshotFailed ControllerBehind \
     MembersDoNotMatch MembersUnknown TokenRefused LeaderUnknown MemberUnhealthy QuorumAtRisk PodNotReady Unschedulable \
     ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch BudgetTooLoose \
-    LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining AwaitingImage ImageNotPullable Locked CheckFailed AnalysisFailed AwaitingHook HookFailed AwaitingHandOver NoHandOverTarget AwaitingReplacement \
+    LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining AwaitingImage ImageNotPullable Locked CheckFailed AnalysisFailed AwaitingHook HookFailed AwaitingHandOver HandOverFailed NoHandOverTarget AwaitingReplacement \
     AwaitingConclusion DeadlineExceeded MemberSealed Aborted RolledBack TargetNotFound TargetNotAllowed GatesNotAllowed StampRefused AwaitingResources InFlightLimit ResourceFailed TooManyFailures \
-    FieldContested ResourceUnclear ContractNotSeen StaleView TakingOver";
+    FieldContested ResourceUnclear ContractNotSeen EvidenceTooOld StaleView TakingOver";
 
 #[test]
 fn the_names_of_reasons_stay_what_they_are() {

@@ -34,6 +34,8 @@ pub struct World {
     pub deleted: Vec<(MemberName, Revision)>,
     /// The StatefulSet's controller does nothing.
     pub frozen: bool,
+    /// Whoever leads stays in the lead, whatever it is asked.
+    pub clings: bool,
     /// Versions whose processes never start.
     pub broken: BTreeSet<&'static str>,
     /// Who judges by the gates, where a test has one.
@@ -71,6 +73,7 @@ impl World {
             steps: vec![],
             deleted: vec![],
             frozen: false,
+            clings: false,
             broken: BTreeSet::new(),
             keeper: None,
             only_unready_are_broken: false,
@@ -421,6 +424,7 @@ impl World {
             }
             Step::HoldEvictions => self.view.evictions = Evictions::HeldByUs,
             Step::ReleaseEvictions => self.view.evictions = Evictions::Open,
+            Step::HandOver { .. } if self.clings => {}
             Step::HandOver { to, .. } => self.view.quorum.leader = Fact::Known(to.clone()),
         }
     }
