@@ -162,9 +162,9 @@ fn e12_a_tiers_analysis_that_turns_bad_stops_the_march_until_it_is_good_again() 
     let mut wanted = wanted(json!({"namespace": NAMESPACE}));
     wanted["spec"]["tiers"][0]["analysis"] = json!([errors()]);
     let timeline = vec![
-        // Before anybody asks, everything is well.
+        // Before anybody asks, everything is well. What is new is settled after ten seconds.
         after(0, measures("0.01")),
-        after(7, measures("0.5")),
+        after(17, measures("0.5")),
         after(20, mark("stopped")),
         after(A_WHILE, mark("good-again")),
         after(0, measures("0.02")),
@@ -184,7 +184,7 @@ fn e12_a_tier_is_not_done_while_its_analysis_is_bad() {
     wanted["spec"]["tiers"] = json!([tier("", "v2", 0)]);
     wanted["spec"]["tiers"][0]["analysis"] = json!([errors()]);
     // All eight at once, and then it shows.
-    let timeline = vec![after(0, measures("0.01")), after(2, measures("0.5"))];
+    let timeline = vec![after(0, measures("0.01")), after(12, measures("0.5"))];
     let outcome = run(wanted, timeline, Ending::Held("AnalysisFailed".into()));
     assert_eq!(stamped(&outcome.journal), BTreeSet::from(NAMES));
     assert_eq!(outcome.subject["status"]["tierStatus"][0]["newDeploymentImage"], image("v1"), "nothing is proven");
