@@ -200,6 +200,7 @@ fn rights(stage: &Stage) -> Result<()> {
     for words in [
         "patch statefulsets.apps --all-namespaces",
         "delete pods --all-namespaces",
+        "patch pods --subresource=status --all-namespaces",
         "create poddisruptionbudgets.policy --all-namespaces",
         "update quorumclusters.windlass.dev --subresource=status --all-namespaces",
         "update leases.coordination.k8s.io/windlass --namespace windlass-system",
@@ -211,6 +212,7 @@ fn rights(stage: &Stage) -> Result<()> {
         "get secrets --all-namespaces",
         "get secrets --namespace windlass-system",
         "create pods --all-namespaces",
+        "patch pods --all-namespaces",
         "create pods --subresource=exec --all-namespaces",
         "create pods --subresource=eviction --all-namespaces",
         "delete statefulsets.apps --all-namespaces",

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::super::kind::Kind::{self, ConfigMap, Node, Pod, PodDisruptionBudget, QuorumCluster, StatefulSet};
-use super::super::step::{Body, Script, Step, create, get, json_patch, merge, put_saved, script};
+use super::super::step::{Body, Script, Step, create, delete, delete_with, get, json_patch, merge, put_saved, script};
 
 pub fn scripts() -> Vec<Script> {
     vec![
@@ -14,6 +14,7 @@ pub fn scripts() -> Vec<Script> {
         invalid_status(),
         generations(),
         pod_generations(),
+        touched_pods(),
         scales(),
         broken_scales(),
         binding(),
@@ -138,8 +139,8 @@ fn generations() -> Script {
             merge(kind, "a", json!({"status": {"observedGeneration": 2}})).part("status"),
             merge(kind, "a", json!({"metadata": {"generation": 77}})),
             merge(kind, "a", json!({"metadata": {"finalizers": ["example.com/x"]}})),
-            super::super::step::delete(kind, "a"),
-            super::super::step::delete(kind, "a"),
+            delete(kind, "a"),
+            delete(kind, "a"),
             get(kind, "a"),
         ]);
     }
@@ -161,6 +162,36 @@ fn pod_generations() -> Script {
             merge(Pod, "a", json!({"spec": {"tolerations": [{"key": "a", "operator": "Exists"}]}})),
             merge(Pod, "a", json!({"status": {"phase": "Running"}})).part("status"),
             get(Pod, "a"),
+        ],
+    )
+}
+
+/// An annotation that comes with the status moves the resourceVersion, and a deletion that was decided before misses.
+fn touched_pods() -> Script {
+    let mark = |by: &str| json!({"metadata": {"annotations": {"windlass.dev/touched-by": by}}});
+    let delete_as_in = |slot: &str| {
+        let seen =
+            json!({"uid": "$(a/metadata/uid)", "resourceVersion": format!("$({slot}/metadata/resourceVersion)")});
+        delete_with(Pod, "a", json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": seen}))
+    };
+    script(
+        "touches-of-pods-by-their-status",
+        vec![
+            create(Pod, Pod.minimal("a")).save("a"),
+            merge(Pod, "a", mark("1")).part("status").save("b"),
+            merge(Pod, "a", mark("1")).part("status"),
+            delete_as_in("a"),
+            merge(
+                Pod,
+                "a",
+                json!({"metadata": mark("2")["metadata"], "spec": {"containers": [{"name": "c", "image": "evil"}]}}),
+            )
+            .part("status")
+            .save("c"),
+            delete_as_in("b"),
+            get(Pod, "a"),
+            delete_as_in("c"),
+            merge(Pod, "a", mark("3")).part("status"),
         ],
     )
 }
@@ -235,7 +266,7 @@ fn binding() -> Script {
             merge(Node, "n-$(ns)", json!({"status": ready()})).part("status"),
             merge(Node, "n-$(ns)", json!({"spec": {"unschedulable": true}})),
             merge(Node, "n-$(ns)", json!({"spec": {"podCIDR": "10.0.0.0/24"}})),
-            super::super::step::delete(Node, "n-$(ns)"),
+            delete(Node, "n-$(ns)"),
         ],
     )
 }
