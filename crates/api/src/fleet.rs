@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::{
     apis::meta::v1::{Condition, MicroTime},
     util::intstr::IntOrString,
 };
+use windlass_images::Reference;
 use windlass_plan::{
     Hold, Reason,
     fleet::{Amount, ItemId, Plan, Record, Share, Stamping, Tier, TierName, TierRecord, Verdict, Want, split},
@@ -28,6 +29,7 @@ pub fn want(resource: &ServiceImage) -> Result<Want, Hold> {
         let field = |name: &str| format!("tier {:?}: {name}", tier.upgrade_tier);
         let image = tier.image.as_ref().or(spec.default_image.as_ref());
         let image = image.ok_or_else(|| invalid(&field("image"), &"set it, or spec.defaultImage"))?;
+        image.parse::<Reference>().map_err(|error| invalid(&field("image"), &error))?;
         let canary = tier
             .canary
             .iter()
@@ -384,6 +386,14 @@ mod tests {
     fn gates_that_ask_nowhere_are_refused_also_without_a_schema() {
         let hold = want(&resource("")).unwrap_err();
         assert!(hold.message.contains("spec.gates.namespace"), "{hold}");
+    }
+
+    #[rstest]
+    fn h41_an_image_that_is_none_is_refused_also_without_a_schema(#[values("a b", "dicom:", "-dicom")] image: &str) {
+        let mut wrong = resource("namespace: ops");
+        wrong.spec.tiers[0].image = Some(image.to_owned());
+        let hold = want(&wrong).unwrap_err();
+        assert!(hold.message.contains("tier \"early\": image"), "{hold}");
     }
 
     #[test]

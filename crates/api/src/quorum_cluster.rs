@@ -59,7 +59,7 @@ pub struct QuorumClusterSpec {
     /// The image that brings this version. Without it, today's image with the version as its tag; where today's tag begins
     /// with `v`, so does the new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 1024))]
+    #[schemars(length(min = 1, max = 1024), regex(pattern = IMAGE))]
     pub image: Option<String>,
     /// How members are brought to the new version.
     #[serde(default)]
@@ -135,10 +135,10 @@ impl From<OnDeadline> for windlass_plan::want::OnDeadline {
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadRef {
     /// The StatefulSet's name, in this resource's namespace.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub stateful_set: String,
     /// The container whose image is the system's.
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = 63), regex(pattern = DNS_LABEL))]
     pub container: String,
 }
 
@@ -246,15 +246,15 @@ fn default_port() -> i32 {
 pub struct Tls {
     /// A Secret in this namespace with the certificate authority as `ca.crt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub ca_secret: Option<String>,
     /// A ConfigMap in this namespace with the certificate authority as `ca.crt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub ca_config_map: Option<String>,
     /// A Secret in this namespace of type kubernetes.io/tls (`tls.crt`, `tls.key`) that the members accept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub client_secret: Option<String>,
     /// The name that a member's certificate must carry, where that is not `POD.SERVICE.NAMESPACE.svc`; `{pod}` stands for the pod's name, as
     /// in `{pod}.etcd.example`. A name without it is the same for all, as in a certificate that they share.
@@ -282,7 +282,7 @@ impl Tls {
 pub struct Auth {
     /// A Secret in this namespace with the token as `token`. Whoever renews it writes it there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub token_secret: Option<String>,
     /// Log in with a token of the operator's ServiceAccount at an auth method of type `kubernetes`. The token is for the audience
     /// `windlass-login` alone, so the role must name that as its `audience`.
@@ -476,9 +476,10 @@ pub struct UpgradeLimits {
     /// How long each stage of replacing a member may take, counted from that stage's start.
     #[serde(default)]
     pub deadlines: Deadlines,
-    /// What executor Jobs run: an image of Windlass. Without it, the one that the operator was told.
+    /// What executor Jobs run: an image of Windlass. Without it, the one that the operator was told. Another one must have been allowed when
+    /// the operator was started (`--allow-executor-image`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 1024))]
+    #[schemars(length(min = 1, max = 1024), regex(pattern = IMAGE))]
     pub executor_image: Option<String>,
     /// A replaced member counts as caught up when it is at most so many log entries behind the leader.
     #[serde(default = "default_lag")]
@@ -653,7 +654,16 @@ pub struct Override {
 pub(crate) const OVERRIDABLE: &str = r"^(MaintenanceWindow|Approval|Soak|NodeDrain|ImagePulled|ConcurrentOperation|(Check|Analysis|Hook)/[a-z0-9]([-a-z0-9]*[a-z0-9])?)$";
 
 /// What a gate may be called.
-pub(crate) const GATE_NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+pub(crate) const GATE_NAME: &str = DNS_LABEL;
+
+/// What containers, Services and namespaces may be called.
+pub(crate) const DNS_LABEL: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+
+/// What most other objects may be called. It becomes part of a request's path, and must not be able to lead anywhere else.
+pub(crate) const DNS_NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+
+/// What looks like a reference to an image; `windlass_images` has the last word.
+pub(crate) const IMAGE: &str = r"^(([A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@[a-z0-9]+([+._-][a-z0-9]+)*:[A-Za-z0-9=_-]+)?$";
 
 /// Something that must be so of objects before every member that is taken down or hands over. What can't be read, or does not come to
 /// true or false, blocks.
@@ -685,7 +695,7 @@ pub struct Objects {
     pub kind: String,
     /// The one of this name; without it, all that `labelSelector` selects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9:._-]*$"))]
     pub name: Option<String>,
     /// Those with these labels, as kubectl's `-l` writes them; all of them without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -733,11 +743,11 @@ fn half_a_minute() -> String {
 #[serde(rename_all = "camelCase")]
 pub struct ServiceRef {
     /// Its name.
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = 63), regex(pattern = DNS_LABEL))]
     pub name: String,
     /// Its namespace; this one without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = 63), regex(pattern = DNS_LABEL))]
     pub namespace: Option<String>,
     /// Its port.
     #[schemars(range(min = 1, max = 65535))]
@@ -749,7 +759,7 @@ pub struct ServiceRef {
     /// A Secret in this namespace with the certificate authority as `ca.crt`: talk TLS. The certificate must be valid for
     /// `NAME.NAMESPACE.svc`. Without it, plain HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub ca_secret: Option<String>,
 }
 
@@ -800,7 +810,7 @@ impl From<HookTime> for When {
 #[serde(rename_all = "camelCase")]
 pub struct JobHook {
     /// The CronJob's name, in this namespace.
-    #[schemars(length(min = 1, max = 52))]
+    #[schemars(length(min = 1, max = 52), regex(pattern = DNS_NAME))]
     pub cron_job: String,
 }
 
@@ -821,7 +831,7 @@ pub struct Backup {
     /// The ServiceAccount of the Job's pod. It needs no rights; its token is mounted only where `system.auth` says that Windlass logs in
     /// with one, and then it is this account that the role must allow.
     #[serde(default = "default_service_account")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub service_account_name: String,
 }
 
@@ -851,7 +861,7 @@ pub struct Destination {
 #[serde(rename_all = "camelCase")]
 pub struct VolumeDestination {
     /// A PersistentVolumeClaim in this namespace.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub claim_name: String,
     /// The folder in the volume; it is made where it is not there. The top without it.
     #[serde(default)]
@@ -878,11 +888,11 @@ pub struct S3Destination {
     #[schemars(regex(pattern = r"^[a-z0-9-]{1,64}$"))]
     pub region: String,
     /// A Secret in this namespace with `accessKeyId` and `secretAccessKey`; putting objects under the prefix is all that they must allow.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub credentials_secret: String,
     /// A Secret in this namespace with the certificate authority of the service as `ca.crt`; without it, the image's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub ca_secret: Option<String>,
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use windlass_plan::outcome::When;
 
 use crate::{
-    quorum_cluster::{Analysis, DURATION, GATE_NAME, JobHook, MaintenanceWindow, ObjectCheck, ServiceRef},
+    quorum_cluster::{Analysis, DURATION, GATE_NAME, IMAGE, JobHook, MaintenanceWindow, ObjectCheck, ServiceRef},
     status::{Election, GateStatus, Starting},
 };
 
@@ -40,7 +40,7 @@ use crate::{
 pub struct ServiceImageSpec {
     /// The image of every tier that names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 1024))]
+    #[schemars(length(min = 1, max = 1024), regex(pattern = IMAGE))]
     pub default_image: Option<String>,
     /// The resources that get it.
     #[x_kube(validation = Rule::new("self.group == oldSelf.group && self.kind == oldSelf.kind").message("target.group and target.kind can't change: delete this ServiceImage and create another"))]
@@ -152,7 +152,7 @@ pub struct TierSpec {
     pub upgrade_tier: String,
     /// The image; `defaultImage` without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 1024))]
+    #[schemars(length(min = 1, max = 1024), regex(pattern = IMAGE))]
     pub image: Option<String>,
     /// Higher ones go first. The next one begins when this one is up to date.
     #[serde(default)]

@@ -52,6 +52,10 @@ pub struct Arguments {
     /// The image of executor Jobs, where a resource names none in spec.upgrade.executorImage
     #[arg(long, env = "WINDLASS_EXECUTOR_IMAGE")]
     executor_image: Option<String>,
+    /// An image that resources may name in spec.upgrade.executorImage, or a repository for all of its tags; may be given several times.
+    /// Without it, executor Jobs run the image above and no other
+    #[arg(long = "allow-executor-image", value_name = "IMAGE", value_parser = image)]
+    allowed_executor_images: Vec<String>,
     /// A Service that gates may ask from every namespace, like the cluster's Prometheus; may be given several times. A QuorumCluster's
     /// gates ask Services of its own namespace in any case
     #[arg(long = "allow-service", value_name = "NAMESPACE/NAME", value_parser = service)]
@@ -59,13 +63,17 @@ pub struct Arguments {
     /// A namespace in which gates of ServiceImages may look at objects, call Services and make Jobs; may be given several times
     #[arg(long = "allow-gates-in", value_name = "NAMESPACE")]
     allowed_gates: Vec<String>,
-    /// A kind whose resources ServiceImages may change; may be given several times. The operator also needs the rights to get, list, watch and
-    /// patch them: bind it a role of your own
-    #[arg(long = "allow-target", value_name = "GROUP/KIND", value_parser = target)]
+    /// A kind whose resources ServiceImages may change, and in which field; in any without it. May be given several times. The operator also
+    /// needs the rights to get, list, watch and patch them: bind it a role of your own
+    #[arg(long = "allow-target", value_name = "GROUP/KIND[:FIELD]", value_parser = target)]
     allowed_targets: Vec<String>,
     /// ServiceImages may also change what their authors may patch themselves. Needs deploy/author-rights.yaml, with which the API server asks
     #[arg(long = "allow-target-by-author")]
     targets_by_author: bool,
+    /// Look after QuorumClusters only while the API server takes them from nobody who may not patch their StatefulSet. Needs
+    /// deploy/author-rights.yaml
+    #[arg(long = "quorums-by-author")]
+    quorums_by_author: bool,
     /// How logs are written
     #[arg(long, value_enum, default_value_t = LogFormat::Json)]
     log_format: LogFormat,
@@ -106,10 +114,12 @@ async fn operate(arguments: Arguments) -> Result<()> {
         write_deadline: lease / 3,
         namespace: arguments.namespace,
         executor_image: arguments.executor_image,
+        allowed_executor_images: arguments.allowed_executor_images,
         allowed_services: arguments.allowed_services.into_iter().collect(),
         allowed_gates: arguments.allowed_gates.into_iter().collect(),
         allowed_targets: arguments.allowed_targets.into_iter().collect(),
         targets_by_author: arguments.targets_by_author,
+        quorums_by_author: arguments.quorums_by_author,
         login_audience: arguments.login_audience.clone(),
         ..Settings::default()
     };
@@ -129,14 +139,25 @@ async fn operate(arguments: Arguments) -> Result<()> {
     }
 }
 
-/// A kind by its group: the core group has no resources of anybody's own.
+/// A kind by its group, for the core group has no resources of anybody's own; and perhaps a field, without the dot before it.
 fn target(text: &str) -> Result<String, String> {
-    match text.split_once('/') {
-        Some((group, kind)) if group.contains('.') && kind.starts_with(|first: char| first.is_ascii_uppercase()) => {
-            Ok(text.to_owned())
+    let (name, field) = text.split_once(':').map_or((text, None), |(name, field)| (name, Some(field)));
+    let is_kind = name.split_once('/').is_some_and(|(group, kind)| {
+        group.contains('.') && kind.starts_with(|first: char| first.is_ascii_uppercase())
+    });
+    let field = field.map(|field| field.trim_start_matches('.'));
+    match field {
+        None if is_kind => Ok(name.to_owned()),
+        Some(field) if is_kind && field.starts_with("spec.") => Ok(format!("{name}:{field}")),
+        None | Some(_) => {
+            Err("write it like examples.windlass.dev/Dicom or examples.windlass.dev/Dicom:spec.image".to_owned())
         }
-        Some(_) | None => Err("write it like examples.windlass.dev/Dicom".to_owned()),
     }
+}
+
+/// An image, or a repository.
+fn image(text: &str) -> Result<String, String> {
+    text.parse::<windlass_images::Reference>().map(|image| image.to_string()).map_err(|error| error.to_string())
 }
 
 /// A Service, as it is named here.
@@ -163,4 +184,20 @@ fn stopped() -> Result<impl Future<Output = ()>> {
         }
         tracing::info!("asked to stop");
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::target;
+
+    #[test]
+    fn a_target_is_a_kind_and_perhaps_a_field() {
+        assert_eq!(target("examples.windlass.dev/Dicom").as_deref(), Ok("examples.windlass.dev/Dicom"));
+        for field in ["examples.windlass.dev/Dicom:spec.image", "examples.windlass.dev/Dicom:.spec.image"] {
+            assert_eq!(target(field).as_deref(), Ok("examples.windlass.dev/Dicom:spec.image"));
+        }
+        for wrong in ["Dicom", "v1/Pod", "examples.windlass.dev/dicoms", "examples.windlass.dev/Dicom:image", "a.b/C:"] {
+            assert!(target(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -25,6 +25,7 @@ use windlass_api::{
     quorum_cluster::{Auth, Backup, LogIn, S3Destination, SystemType, VolumeDestination},
     translate,
 };
+use windlass_images::Reference;
 use windlass_plan::{
     Fact, Hold, Reason, Snapshot,
     bug::{self, Bug},
@@ -33,7 +34,7 @@ use windlass_plan::{
 use windlass_systems::transport::Peer;
 
 use crate::{
-    Context,
+    Context, Settings,
     error::Error,
     execute::Actor,
     observe::{self, Observed, is_owned},
@@ -153,16 +154,26 @@ fn ending(pods: &[Pod]) -> Option<Ending> {
     Ending::read(last.message.as_deref()?)
 }
 
-/// The image that executor Jobs run; none where neither the resource nor the operator's settings name one.
-pub fn image(context: &Context, resource: &QuorumCluster) -> Option<String> {
-    let own = context.settings.executor_image.as_ref();
-    resource.spec.upgrade.executor_image.as_ref().or(own).cloned()
+/// The image that executor Jobs run: the operator's own, or one that its administrator allows, for what runs there gets the members'
+/// credentials (H41). Or what keeps a snapshot from being taken at all.
+pub fn image(settings: &Settings, resource: &QuorumCluster) -> Result<String, Hold> {
+    let own = settings.executor_image.as_ref();
+    let Some(named) = &resource.spec.upgrade.executor_image else {
+        let why = "spec.upgrade.executorImage: it is not set, and the operator was started without --executor-image";
+        return own.cloned().ok_or_else(|| Hold::new(Reason::InvalidSpec, why));
+    };
+    if own == Some(named) || settings.allowed_executor_images.iter().any(|allowed| is_of(named, allowed)) {
+        return Ok(named.clone());
+    }
+    let why = format!("spec.upgrade.executorImage: nobody allowed {named} for executor Jobs");
+    Err(Hold::new(Reason::ExecutorImageNotAllowed, why))
 }
 
-/// What keeps a snapshot that is wanted from being taken at all.
-pub fn lacking(observed: &Observed) -> Option<Hold> {
-    let message = "spec.upgrade.executorImage: it is not set, and the operator was started without --executor-image";
-    observed.executor_image.is_none().then(|| Hold::new(Reason::InvalidSpec, message))
+/// Whether an image is the one that was allowed, or of the repository that was allowed with all its tags.
+fn is_of(image: &str, allowed: &str) -> bool {
+    let (Ok(image), Ok(allowed)) = (image.parse::<Reference>(), allowed.parse::<Reference>()) else { return false };
+    let whole = allowed.tag().is_none() && allowed.digest().is_none();
+    image == allowed || (whole && (image.registry(), image.repository()) == (allowed.registry(), allowed.repository()))
 }
 
 /// The attempt whose Job is not there, and which a predecessor may be about to make (H1): later than its deadline it would do nothing.
@@ -170,7 +181,7 @@ pub fn pending(resource: &QuorumCluster, observed: &Observed, now: Timestamp) ->
     let written = resource.status.as_ref()?.snapshot.as_ref().filter(|written| !written.spent)?;
     let attempt = translate::attempt(written).ok()?;
     let deadline = translate::snapshot_deadline(&resource.spec).ok()??;
-    let missing = matches!(observed.task, Fact::Known(None)) && observed.executor_image.is_some();
+    let missing = matches!(observed.task, Fact::Known(None)) && observed.executor_image.is_ok();
     (missing && now < attempt.since.saturating_add(deadline).ok()?).then_some(attempt)
 }
 
@@ -182,7 +193,7 @@ pub async fn take_snapshot(
     attempt: &Attempt,
 ) -> Result<(), Error> {
     let Some(backup) = &resource.spec.backup else { return Err(Error::Gone("spec.backup".into())) };
-    let Some(image) = observed.executor_image.clone() else { return Err(Error::Gone("the executor's image".into())) };
+    let Ok(image) = observed.executor_image.clone() else { return Err(Error::Gone("the executor's image".into())) };
     let audience = &actor.context.settings.login_audience;
     let job = job(resource, observed, attempt, backup, image, audience)?;
     let (name, namespace) = (job_name(resource, attempt), resource.namespace().unwrap_or_default());
@@ -419,5 +430,25 @@ pub(crate) fn nothing_allowed() -> SecurityContext {
         read_only_root_filesystem: Some(true),
         capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), add: None }),
         ..SecurityContext::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::is_of;
+
+    #[rstest]
+    #[case::the_same("registry.example/windlass:1", "registry.example/windlass:1", true)]
+    #[case::a_tag_of_the_repository("registry.example/windlass:2", "registry.example/windlass", true)]
+    #[case::another_tag("registry.example/windlass:2", "registry.example/windlass:1", false)]
+    #[case::a_digest_where_a_tag_was_allowed("registry.example/windlass@md5:00", "registry.example/windlass:1", false)]
+    #[case::another_repository("registry.example/windlass-evil:1", "registry.example/windlass", false)]
+    #[case::below_it("registry.example/windlass/evil:1", "registry.example/windlass", false)]
+    #[case::another_registry("evil.example/windlass:1", "registry.example/windlass", false)]
+    #[case::no_image("registry.example/windlass:1 --evil", "registry.example/windlass", false)]
+    fn h41_an_executor_is_of_what_was_allowed(#[case] image: &str, #[case] allowed: &str, #[case] expected: bool) {
+        assert_eq!(is_of(image, allowed), expected);
     }
 }

@@ -10,6 +10,7 @@
 
 pub mod asked;
 pub mod auth;
+pub mod author;
 pub mod claim;
 pub mod client;
 pub mod clock;
@@ -73,6 +74,8 @@ pub struct Context {
     pub logs: Logs,
     /// What the pods of fleets said when they were last looked at.
     pub diagnoses: fleet::Diagnoses,
+    /// Whether the API server asks for authors' own rights.
+    pub policies: author::Policies,
     /// Systems as resources describe them.
     pub descriptions: Descriptions,
 }
@@ -91,6 +94,7 @@ impl Context {
             asked: asked::Memory::default(),
             logs: Logs::default(),
             diagnoses: fleet::Diagnoses::default(),
+            policies: author::Policies::default(),
             descriptions: Descriptions::default(),
         }
     }

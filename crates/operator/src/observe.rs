@@ -21,7 +21,7 @@ use kube::{
 use tokio::time::Instant;
 use windlass_api::QuorumCluster;
 use windlass_plan::{
-    Fact,
+    Fact, Hold,
     bug::{self, Bug},
     prepull::Pulls,
     trouble::Log,
@@ -36,6 +36,7 @@ use crate::{
     Context,
     asked::{self, Answers},
     auth::NoToken,
+    author::{Policy, unasked},
     dial::TlsMaterial,
     error::{Class, Error},
     executor::{self, Task},
@@ -58,6 +59,8 @@ pub struct Observed {
     pub budgets: Vec<PodDisruptionBudget>,
     /// The other QuorumClusters of the namespace.
     pub siblings: Vec<QuorumCluster>,
+    /// Why its author's rights were not asked for, where they must be (H41).
+    pub unasked: Option<String>,
     /// What the system says of itself.
     pub seen: Seen,
     /// How each pod is reached.
@@ -70,8 +73,8 @@ pub struct Observed {
     pub token: Option<Token>,
     /// The Job of the last attempt to take a snapshot.
     pub task: Fact<Option<Box<Task>>>,
-    /// What executor Jobs run.
-    pub executor_image: Option<String>,
+    /// What executor Jobs run, or what is wrong with it.
+    pub executor_image: Result<String, Hold>,
     /// What the gates said that are asked elsewhere.
     pub answers: Answers,
     /// What became of the new image on the nodes.
@@ -111,6 +114,8 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
         Err(error) if ahead && error.is_not_found() => vec![],
         siblings => siblings?,
     };
+    let unasked =
+        if context.settings.quorums_by_author { unasked(context, Policy::QuorumClusters).await? } else { None };
     let Some(set) = set? else {
         let seen = Seen::unknown("there is no StatefulSet");
         return Ok(Observed {
@@ -120,13 +125,14 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
             nodes: None,
             budgets: vec![],
             siblings,
+            unasked,
             seen,
             peers: vec![],
             http: Ok(None),
             tls: None,
             token: None,
             task: Fact::Known(None),
-            executor_image: None,
+            executor_image: executor::image(&context.settings, resource),
             answers: Answers::new(),
             pulls: Fact::Unknown("there is no StatefulSet".to_owned()),
             logs: BTreeMap::new(),
@@ -170,7 +176,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     let slowest = slowest.map_or(API, |(what, _)| what);
     let ((seen, tls, token), nodes, (task, pulls)) = (members.0, nodes.0?, jobs.0);
     let (answers, logs) = (answers.0, logs.0);
-    let executor_image = executor::image(context, resource);
+    let executor_image = executor::image(&context.settings, resource);
     Ok(Observed {
         since,
         set: Some(set),
@@ -178,6 +184,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
         nodes,
         budgets,
         siblings,
+        unasked,
         seen,
         peers,
         http,

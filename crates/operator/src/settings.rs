@@ -35,11 +35,15 @@ pub struct Settings {
     pub namespace: Option<String>,
     /// The image of executor Jobs, where a resource names none.
     pub executor_image: Option<String>,
+    /// Images that a resource may name for them, or repositories with all their tags (H41).
+    pub allowed_executor_images: Vec<String>,
     /// Services, as `NAMESPACE/NAME`, that gates may ask from every namespace.
     pub allowed_services: BTreeSet<String>,
     /// Namespaces in which gates of ServiceImages may ask (H41).
     pub allowed_gates: BTreeSet<String>,
-    /// Kinds, as `GROUP/KIND`, whose resources ServiceImages may change (H41).
+    /// QuorumClusters are looked after only where the API server asks whether their author may patch the StatefulSet (H41).
+    pub quorums_by_author: bool,
+    /// Kinds whose resources ServiceImages may change, as `GROUP/KIND`, or `GROUP/KIND:FIELD` for that field alone (H41).
     pub allowed_targets: BTreeSet<String>,
     /// And those that their author may change, where the API server asks for that (H41).
     pub targets_by_author: bool,
@@ -66,8 +70,10 @@ impl Default for Settings {
             concurrency: 16,
             namespace: None,
             executor_image: None,
+            allowed_executor_images: Vec::new(),
             allowed_services: BTreeSet::new(),
             allowed_gates: BTreeSet::new(),
+            quorums_by_author: false,
             allowed_targets: BTreeSet::new(),
             targets_by_author: false,
             stamp_concurrency: 16,

@@ -32,6 +32,9 @@ pub struct Validated {
 /// Makes sense of it all, or says what does not.
 pub fn validate(resource: &QuorumCluster, observed: &Observed) -> Result<Validated, Hold> {
     alone(resource, &observed.siblings)?;
+    if let Some(why) = &observed.unasked {
+        return Err(Hold::new(Reason::AuthorNotAsked, why.clone()));
+    }
     let name = &resource.spec.workload.stateful_set;
     let Some(set) = &observed.set else {
         return Err(Hold::new(Reason::WorkloadNotFound, format!("there is no StatefulSet {name}")));
@@ -56,9 +59,9 @@ pub fn validate(resource: &QuorumCluster, observed: &Observed) -> Result<Validat
     let mut want = translate::want(&resource.spec, &view.workload.image)?;
     if want.snapshot.is_some()
         && view.record.is_none()
-        && let Some(hold) = executor::lacking(observed)
+        && let Err(hold) = &observed.executor_image
     {
-        return Err(hold);
+        return Err(hold.clone());
     }
     if resource.spec.image.is_none()
         && want.trigger == Trigger::Version

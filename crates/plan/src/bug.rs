@@ -172,6 +172,8 @@ pub enum Bug {
     UnselectedStamped,
     /// A resource without the condition Deployed has never served, whatever image it has.
     UntoldIsNew,
+    /// Whether authors' rights are asked for is found out once, and believed for ever.
+    AuthorAskedOnce,
 }
 
 #[cfg(feature = "seeded-bugs")]

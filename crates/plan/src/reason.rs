@@ -17,6 +17,8 @@ pub enum Reason {
     WorkloadDeleting,
     /// Another QuorumCluster manages this StatefulSet.
     AlreadyManaged,
+    /// Nobody asked whether who wrote the QuorumCluster may patch the StatefulSet (H41).
+    AuthorNotAsked,
     /// The StatefulSet's update strategy is none that Windlass knows.
     UnsupportedStrategy,
     /// Somebody else changed the update strategy while an upgrade runs.
@@ -33,6 +35,8 @@ pub enum Reason {
     UnsupportedPath,
     /// The snapshot before the upgrade has not ended yet (D2).
     AwaitingSnapshot,
+    /// Nobody allowed the image that executor Jobs shall run (H41).
+    ExecutorImageNotAllowed,
     /// There is no snapshot to begin the upgrade with (D2).
     SnapshotFailed,
     /// One or two members: taking one down takes the quorum down (H14).
@@ -162,6 +166,9 @@ impl Reason {
             Self::NoReplicas => "scale the StatefulSet up",
             Self::WorkloadDeleting => "nothing is done to a StatefulSet that is being deleted",
             Self::AlreadyManaged => "delete one of the two QuorumClusters",
+            Self::AuthorNotAsked => {
+                "apply deploy/author-rights.yaml, or let an administrator start the operator without --quorums-by-author; it goes on by itself then"
+            }
             Self::UnsupportedStrategy => "set the StatefulSet's updateStrategy to RollingUpdate or OnDelete",
             Self::StrategyChanged => {
                 "put the update strategy back to what the message says, and find out who changed it"
@@ -178,6 +185,9 @@ impl Reason {
             }
             Self::UnsupportedPath => "do first what the message says, or ask for a version that can be reached",
             Self::AwaitingSnapshot => "wait; if it stays, kubectl describe the Job that events name, and its pod",
+            Self::ExecutorImageNotAllowed => {
+                "remove spec.upgrade.executorImage, or let an administrator start the operator with --allow-executor-image for it; it goes on by itself then"
+            }
             Self::SnapshotFailed => {
                 "put right what the message says, and set spec.requests.resume to a new value to try again; or switch spec.backup.preUpgradeSnapshot off"
             }
@@ -349,6 +359,7 @@ impl Reason {
             | Self::NoReplicas
             | Self::WorkloadDeleting
             | Self::AlreadyManaged
+            | Self::AuthorNotAsked
             | Self::UnsupportedStrategy
             | Self::StrategyChanged
             | Self::TemplateChanged
@@ -356,6 +367,7 @@ impl Reason {
             | Self::HalfUpgraded
             | Self::DowngradeNotAllowed
             | Self::UnsupportedPath
+            | Self::ExecutorImageNotAllowed
             | Self::SnapshotFailed
             | Self::NoSpareMember
             | Self::MembersDoNotMatch

@@ -165,6 +165,71 @@ async fn a_workload_without_names_is_refused() {
     is_refused(&create(&api(), json!({"workload": {"container": null}})).await, "spec.workload.container");
 }
 
+/// A name becomes part of a request's path, and must not lead anywhere else (H41).
+#[tokio::test(start_paused = true)]
+async fn h41_a_name_that_is_none_is_refused() {
+    let backup = |part: Value| {
+        let mut backup = json!({"destination": {"volume": {"claimName": "backups"}}});
+        merge(&mut backup, part);
+        json!({"system": {"type": "Etcd"}, "backup": backup})
+    };
+    let s3 = |part: Value| {
+        let mut s3 = json!({"endpoint": "https://s3.example", "bucket": "backups", "credentialsSecret": "s3"});
+        merge(&mut s3, part);
+        backup(json!({"destination": {"volume": null, "s3": s3}}))
+    };
+    let hook = |part: Value| json!({"gates": {"hooks": [{"name": "a", "when": "BeforeUpgrade", "job": part}]}});
+    let webhook = |part: Value| {
+        let mut service = json!({"name": "a", "port": 80});
+        merge(&mut service, part);
+        json!({"gates": {"hooks": [{"name": "a", "when": "BeforeUpgrade", "webhook": service}]}})
+    };
+    let check = |name: &str| {
+        let objects = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name});
+        json!({"gates": {"checks": [{"name": "a", "objects": objects, "cel": "true"}]}})
+    };
+    assert_eq!(create(&api(), backup(json!({}))).await.0, 201);
+    assert_eq!(create(&api(), s3(json!({}))).await.0, 201);
+    assert_eq!(create(&api(), webhook(json!({"namespace": "b"}))).await.0, 201);
+    assert_eq!(create(&api(), check("system:node.1")).await.0, 201);
+    for wrong in ["../secrets/x", "pd/status", "pd?x=y", "pd#x", "Pd", "pd_0", "-pd", "pd-", "pd..x", "pd%2fx", "p d"] {
+        for (spec, field) in [
+            (json!({"workload": {"statefulSet": wrong}}), "spec.workload.statefulSet"),
+            (json!({"workload": {"container": wrong}}), "spec.workload.container"),
+            (json!({"system": {"tls": {"caSecret": wrong}}}), "spec.system.tls.caSecret"),
+            (json!({"system": {"tls": {"caConfigMap": wrong}}}), "spec.system.tls.caConfigMap"),
+            (json!({"system": {"tls": {"caSecret": "a", "clientSecret": wrong}}}), "spec.system.tls.clientSecret"),
+            (json!({"system": {"type": "Vault", "auth": {"tokenSecret": wrong}}}), "spec.system.auth.tokenSecret"),
+            (backup(json!({"serviceAccountName": wrong})), "spec.backup.serviceAccountName"),
+            (backup(json!({"destination": {"volume": {"claimName": wrong}}})), "spec.backup.destination.volume.claimName"),
+            (s3(json!({"credentialsSecret": wrong})), "spec.backup.destination.s3.credentialsSecret"),
+            (s3(json!({"caSecret": wrong})), "spec.backup.destination.s3.caSecret"),
+            (hook(json!({"cronJob": wrong})), "job.cronJob"),
+            (webhook(json!({"name": wrong})), "webhook.name"),
+            (webhook(json!({"namespace": wrong})), "webhook.namespace"),
+        ] {
+            is_refused(&create(&api(), spec).await, field);
+        }
+    }
+    for wrong in ["../x", "a/b", "a?b", "a#b", "%2e", "..", "a b"] {
+        is_refused(&create(&api(), check(wrong)).await, "objects.name");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn h41_an_image_that_is_no_reference_is_refused() {
+    for wrong in ["-v", "a b", "a:b:c", "a@b", "/a", "a/", "A/B", "a:", "http://a/b", "a\nb", "a;b", "$(a)", "a//b"] {
+        is_refused(&create(&api(), json!({"image": wrong})).await, "spec.image");
+        is_refused(&create(&api(), json!({"upgrade": {"executorImage": wrong}})).await, "spec.upgrade.executorImage");
+    }
+    let digest = format!("pd@sha256:{}", "0".repeat(64));
+    for right in ["pd", "team/pd:v1", "localhost:5000/pd", "[::1]:5000/a__b/c-d.e:v1_2", "REGISTRY.example/pd:V1", &digest] {
+        let (code, made) = create(&api(), json!({"image": right})).await;
+        assert_eq!(code, 201, "{made}");
+        assert!(right.parse::<windlass_images::Reference>().is_ok(), "{right}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_deadline_that_is_no_duration_is_refused() {
     for field in ["stepDown", "ready", "health", "sync"] {

@@ -5,8 +5,10 @@
 
 use std::{
     collections::BTreeSet,
+    ops::Range,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use http::{Method, Request, Response, StatusCode};
@@ -20,9 +22,11 @@ use windlass_rehearsal::{
     stamping,
 };
 use windlass_sim::{
+    clock::Clock,
     faults::Strike,
-    harness::{self, Outcome, Program, Seat},
-    scenario::Scenario,
+    harness::{self, Outcome, Program, Seat, is_ours},
+    journal::Event,
+    scenario::{Ending, Scenario},
 };
 
 /// What one request asks for, in RBAC's words.
@@ -138,6 +142,36 @@ fn guarded(client: kube::Client, bindings: Vec<Binding>, refused: Refused) -> ku
 
 type Refused = Arc<Mutex<BTreeSet<String>>>;
 
+/// When an administrator has the policies of `deploy/author-rights.yaml` in force, by the cluster's time.
+type InForce = fn(Duration) -> bool;
+
+/// A client of an API server that has those policies; it does not ask anybody, and only shows them.
+fn policed(client: kube::Client, clock: Clock, in_force: InForce) -> kube::Client {
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(include_str!("../../../deploy/author-rights.yaml")).expect("manifests");
+    let documents = Arc::new(documents);
+    let send = move |request: Request<Body>| {
+        let path: Vec<&str> = request.uri().path().rsplit('/').take(2).collect();
+        let shown = documents.iter().find(|document| {
+            let plural = match document["kind"].as_str() {
+                Some("ValidatingAdmissionPolicy") => "validatingadmissionpolicies",
+                Some("ValidatingAdmissionPolicyBinding") => "validatingadmissionpolicybindings",
+                Some(_) | None => return false,
+            };
+            path == [document["metadata"]["name"].as_str().unwrap_or_default(), plural] && in_force(clock.elapsed())
+        });
+        let shown = shown.map(|document| Response::new(Body::from(document.to_string().into_bytes())));
+        let client = client.clone();
+        async move {
+            match shown {
+                Some(response) => Ok(response),
+                None => client.send(request).await,
+            }
+        }
+    };
+    kube::Client::new(tower::service_fn(send), "default")
+}
+
 /// Runs a scenario in which the first operator dies half way; what no rule allowed.
 fn run(scenario: &Scenario, bindings: &[Binding], beside: Option<&Program>) -> (Outcome, BTreeSet<String>) {
     let refused = Refused::default();
@@ -145,8 +179,11 @@ fn run(scenario: &Scenario, bindings: &[Binding], beside: Option<&Program>) -> (
     let program = move |seat: Seat| -> Pin<Box<dyn Future<Output = ()>>> {
         let (bindings, kept) = (bindings.clone(), kept.clone());
         Box::pin(async move {
+            let clock = seat.clock;
             let mut context = context(seat);
-            context.client = guarded(context.client.clone(), bindings, kept);
+            context.settings.quorums_by_author = true;
+            let client = policed(context.client.clone(), clock, |_| true);
+            context.client = guarded(client, bindings, kept);
             windlass_operator::run(&context, std::future::pending()).await;
         })
     };
@@ -192,4 +229,133 @@ fn h41_no_role_lets_the_operator_change_pods() {
             assert!(!rule.verbs.iter().any(changing), "{}: {:?}", document["metadata"]["name"], rule.verbs);
         }
     }
+}
+
+/// The policies are taken away half way, and come back.
+const TAKEN_AWAY: Range<u64> = 35..600;
+
+fn except_for_a_while(elapsed: Duration) -> bool {
+    !TAKEN_AWAY.contains(&elapsed.as_secs())
+}
+
+/// An operator that relies on authors' rights alone, where they are asked for at these times.
+fn by_author(in_force: InForce) -> impl Fn(Seat) -> Pin<Box<dyn Future<Output = ()>>> {
+    move |seat: Seat| {
+        Box::pin(async move {
+            let clock = seat.clock;
+            let mut context = context(seat);
+            context.settings.quorums_by_author = true;
+            context.settings.targets_by_author = true;
+            context.settings.allowed_targets.clear();
+            context.client = policed(context.client.clone(), clock, in_force);
+            windlass_operator::run(&context, std::future::pending()).await;
+        })
+    }
+}
+
+/// What was said, and what we wrote to what is not ours, between these seconds.
+fn between(outcome: &Outcome, seconds: Range<u64>) -> (BTreeSet<String>, Vec<String>) {
+    let begin = outcome.journal.first().expect("a journal").at;
+    let (mut said, mut wrote) = (BTreeSet::new(), Vec::new());
+    for entry in &outcome.journal {
+        let second = u64::try_from(entry.at.duration_since(begin).as_secs()).unwrap_or_default();
+        let Event::Write(change) = &entry.event else { continue };
+        if !is_ours(&change.user) || !seconds.contains(&second) {
+            continue;
+        }
+        if change.resource.ends_with("windlass.dev") && !change.resource.starts_with("dicoms") {
+            let reasons = change.after.as_deref().and_then(|object| object.pointer("/status/conditions")).cloned();
+            let reasons = reasons.as_ref().and_then(Value::as_array).into_iter().flatten();
+            said.extend(reasons.filter_map(|condition| condition["reason"].as_str().map(str::to_owned)));
+        } else if change.resource != "leases.coordination.k8s.io" && !change.resource.starts_with("events") {
+            wrote.push(format!("{second}: {} {}", change.resource, change.name));
+        }
+    }
+    (said, wrote)
+}
+
+/// What an operator does after the policies are gone: a moment later it says so, and nothing more.
+fn after_the_policies_are_gone(scenario: &Scenario, beside: Option<&Program>) -> (Outcome, BTreeSet<String>, Vec<String>) {
+    let program = by_author(except_for_a_while);
+    let outcome = harness::run_beside(scenario, &[], &program, beside).expect("a runtime");
+    let before = between(&outcome, 0..TAKEN_AWAY.start).1;
+    assert!(!before.is_empty(), "it did not begin before they were taken away");
+    // What was known is relied on for ten seconds, and what stands is taken back.
+    let (said, wrote) = between(&outcome, TAKEN_AWAY.start + 20..TAKEN_AWAY.end);
+    (outcome, said, wrote)
+}
+
+#[test]
+fn h41_a_quorum_is_left_alone_where_nobody_asks_for_its_authors_rights() {
+    let (outcome, _, wrote) = after_the_policies_are_gone(&PD.reference(1), None);
+    let reason = between(&outcome, TAKEN_AWAY).0;
+    assert!(reason.contains("AuthorNotAsked"), "{reason:?}");
+    assert_eq!(wrote, Vec::<String>::new());
+    assert_eq!(outcome.fault(), None, "it goes on when they are back");
+}
+
+#[test]
+fn h41_a_fleet_is_left_alone_where_nobody_asks_for_its_authors_rights_any_longer() {
+    let (outcome, _, wrote) = after_the_policies_are_gone(&stamping::reference(1), Some(&stamping::service));
+    let reason = between(&outcome, TAKEN_AWAY).0;
+    assert!(reason.contains("TargetNotAllowed"), "{reason:?}");
+    assert_eq!(wrote, Vec::<String>::new());
+    assert!(outcome.settled, "it goes on when they are back: {}", outcome.subject["status"]);
+}
+
+#[cfg(feature = "seeded-bugs")]
+#[rstest]
+#[case::a_quorum(PD.reference(1), None)]
+#[case::a_fleet(stamping::reference(1), Some(&stamping::service as &Program))]
+fn h41_permission_that_is_asked_for_once_is_caught(#[case] scenario: Scenario, #[case] beside: Option<&Program>) {
+    use windlass_plan::bug::{Bug, plant};
+    plant(Some(Bug::AuthorAskedOnce));
+    let (_, said, wrote) = after_the_policies_are_gone(&scenario, beside);
+    plant(None);
+    assert!(!wrote.is_empty(), "{said:?}");
+}
+
+/// The field is part of what was allowed.
+#[rstest]
+#[case::the_kind("examples.windlass.dev/Dicom", true)]
+#[case::the_field("examples.windlass.dev/Dicom:spec.image", true)]
+#[case::another_field("examples.windlass.dev/Dicom:spec.sidecar.image", false)]
+#[case::another_kind("examples.windlass.dev/Scan:spec.image", false)]
+fn h41_a_fleet_is_stamped_in_the_field_that_was_allowed(#[case] allowed: &'static str, #[case] expected: bool) {
+    let program = move |seat: Seat| -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(async move {
+            let mut context = context(seat);
+            context.settings.allowed_targets = [allowed.to_owned()].into();
+            windlass_operator::run(&context, std::future::pending()).await;
+        })
+    };
+    let ending = if expected { Ending::Ready } else { Ending::Held("TargetNotAllowed".to_owned()) };
+    let scenario = Scenario { ending, ..stamping::reference(1) };
+    let outcome = harness::run_beside(&scenario, &[], &program, Some(&stamping::service)).expect("a runtime");
+    assert!(outcome.settled, "{}", outcome.subject["status"]);
+    assert_eq!(between(&outcome, 0..u64::MAX).1.is_empty(), !expected);
+}
+
+/// What executor Jobs run gets the members' credentials: only what the administrator allows.
+#[rstest]
+#[case::nothing_is_allowed(&[], false)]
+#[case::another_is_allowed(&["registry.example/others/windlass"], false)]
+#[case::it_is_allowed(&["registry.example/own/windlass"], true)]
+fn h41_an_executor_runs_what_the_administrator_allows(#[case] allowed: &'static [&str], #[case] expected: bool) {
+    let program = move |seat: Seat| -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(async move {
+            let mut context = context(seat);
+            context.settings.allowed_executor_images = allowed.iter().map(|&image| image.to_owned()).collect();
+            windlass_operator::run(&context, std::future::pending()).await;
+        })
+    };
+    let mut scenario = ETCD.snapshot(1);
+    for object in scenario.objects.iter_mut().filter(|object| object["kind"] == "QuorumCluster") {
+        object["spec"]["upgrade"]["executorImage"] = json!("registry.example/own/windlass:1");
+    }
+    scenario.ending = if expected { Ending::Ready } else { Ending::Held("ExecutorImageNotAllowed".to_owned()) };
+    let outcome = harness::run(&scenario, &[], &program).expect("a runtime");
+    assert_eq!(outcome.fault(), None);
+    let jobs = between(&outcome, 0..u64::MAX).1.iter().filter(|what| what.contains("jobs.batch")).count();
+    assert_eq!(jobs, usize::from(expected));
 }

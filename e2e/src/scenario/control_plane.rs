@@ -1,6 +1,7 @@
 //! The operator and a real control plane, without containers: what the API server has a say in. KWOK plays the pods, so nobody
 //! answers for the quorum, and nothing may be touched.
 
+mod authors;
 mod fleet;
 pub mod mass;
 
@@ -80,6 +81,11 @@ pub const CHECKS: &[Check] = &[
         name: "control-plane-author",
         shows: "where the author's own rights decide, a ServiceImage reaches no further than who wrote it",
         run: |stage| Box::pin(fleet::author(stage)),
+    },
+    Check {
+        name: "control-plane-quorum-author",
+        shows: "a QuorumCluster is taken only from who may patch its StatefulSet, and left alone where nobody asks",
+        run: |stage| Box::pin(authors::quorum(stage)),
     },
     Check {
         name: "control-plane-late-stamp",

@@ -48,22 +48,27 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// Builds the program, and applies what users apply: the CustomResourceDefinitions, the rights and the flow control.
+    /// Builds the program, and applies what users apply: the CustomResourceDefinitions, the rights, the policies and the flow control.
     pub fn install(cluster: &Cluster, client: Client, program: Option<PathBuf>) -> Result<Self> {
         let program = program.map_or_else(operator_image::build_program, Ok)?;
         let folder = cluster.folder().join("operators");
         fs::create_dir_all(&folder)?;
         let kubectl = build(Tool::Kubernetes)?.join("kubectl");
         let this = Self { client, kubectl, kubeconfig: cluster.kubeconfig(), program, folder };
-        let shipped = ["crds", "rbac.yaml", "flow-control.yaml"].map(|name| shown(&deploy().join(name)));
+        let shipped = ["crds", "rbac.yaml", "author-rights.yaml", "flow-control.yaml"].map(|name| shown(&deploy().join(name)));
         let files = shipped.iter().flat_map(|file| ["-f", file]);
         this.kubectl(&std::iter::once("apply").chain(files).collect::<Vec<_>>())?;
         Ok(this)
     }
 
-    /// Applies one more of the manifests that are shipped.
+    /// Applies one of the manifests that are shipped.
     pub fn ship(&self, name: &str) -> Result<String> {
         self.kubectl(&["apply", "-f", &shown(&deploy().join(name))])
+    }
+
+    /// Takes what one of them says away.
+    pub fn withdraw(&self, name: &str) -> Result<String> {
+        self.kubectl(&["delete", "--ignore-not-found", "-f", &shown(&deploy().join(name))])
     }
 
     /// Makes the program's images known to the cluster's node.
@@ -156,7 +161,7 @@ impl Installation {
 
     /// The same, with another way to the API server.
     pub async fn start_at(&self, name: &str, lease_seconds: u64, server: &str) -> Result<LocalOperator> {
-        self.start_with(name, lease_seconds, server, &["--allow-target", "examples.windlass.dev/Dicom"]).await
+        self.start_with(name, lease_seconds, server, &["--allow-target", "examples.windlass.dev/Dicom", "--quorums-by-author"]).await
     }
 
     /// The same, with other words for what it may do.

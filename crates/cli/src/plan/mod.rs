@@ -75,10 +75,13 @@ async fn read(arguments: &Arguments) -> Result<Report> {
     let client = client::read_only(config)?;
     let dial =
         OverNetwork { login_token: arguments.login_token.clone(), login_audience: arguments.login_audience.clone() };
-    let context = Context::new(client, Arc::new(dial), Arc::new(SystemClock), Settings::default());
+    let mut context = Context::new(client, Arc::new(dial), Arc::new(SystemClock), Settings::default());
     let wish = wish::Wish { name: arguments.name.clone().unwrap_or_default(), namespace, manifest };
-    let resource = wish.resource(&context).await.map_err(|error| explain(&error, &host))?;
-    from_here(context, &resource?).await.map_err(|error| explain(&error, &host))
+    let resource = wish.resource(&context).await.map_err(|error| explain(&error, &host))??;
+    // What the operator was told to run, and to let others name, is not known here: whatever it is will do.
+    let named = resource.spec.upgrade.executor_image.clone();
+    context.settings.executor_image = named.or_else(|| Some("windlass".to_owned()));
+    from_here(context, &resource).await.map_err(|error| explain(&error, &host))
 }
 
 /// The same from a place where pods may be out of reach: that is said at once, and nobody is waited for.

@@ -8,10 +8,10 @@
 //! our election on it: it is the uncached read that the guarantee rests on (E6, ADR 0013). A successor touches what is reserved before it
 //! decides anything (H1, H2).
 
-mod author;
 mod contract;
 mod diagnose;
 mod gates;
+mod leave;
 mod namespaces;
 mod pace;
 mod stamp;
@@ -349,11 +349,8 @@ async fn rounds(
 async fn find(actor: Actor<'_>, target: &TargetKind) -> Result<Result<Target, Hold>, Error> {
     let TargetKind { group, version, kind, .. } = target;
     let name = format!("{group}/{kind}");
-    let refused = |why: String| Ok(Err(Hold::new(Reason::TargetNotAllowed, why)));
-    let settings = &actor.context.settings;
-    let listed = settings.allowed_targets.contains(&name);
-    if !listed && !settings.targets_by_author {
-        return refused(format!("nobody allowed that resources of {name} are changed"));
+    if let Some(hold) = leave::out_of_the_question(&actor.context.settings, target) {
+        return Ok(Err(hold));
     }
     let gvk = GroupVersionKind::gvk(group, version, kind);
     let discover = pinned_kind(&actor.context.client, &gvk);
@@ -361,8 +358,8 @@ async fn find(actor: Actor<'_>, target: &TargetKind) -> Result<Result<Target, Ho
     let missing = || Hold::new(Reason::TargetNotFound, format!("there is no kind {kind} of {group}/{version}"));
     match found {
         Ok((resource, capabilities)) => {
-            if !listed && let Some(why) = author::unasked(actor, &target.plural(), &resource.plural).await? {
-                return refused(why);
+            if let Some(hold) = leave::refusal(actor, target, &resource.plural).await? {
+                return Ok(Err(hold));
             }
             Ok(Ok(Target { resource, namespaced: capabilities.scope == kube::discovery::Scope::Namespaced }))
         }
@@ -418,6 +415,10 @@ async fn round<'a>(
         context.own_writes.is_current(&format!("serviceimages/{name}"), resource.resource_version().as_deref());
     if !ours || !current || resource.spec.target != *target || !fleet.contract.is_of(&resource.spec) {
         return Ok(Round::Anew(if current { Duration::ZERO } else { GATHER }));
+    }
+    if let Some(hold) = leave::refusal(actor, target, &fleet.target.resource.plural).await? {
+        hold_back(actor, &resource, &hold, Duration::ZERO).await?;
+        return Ok(Round::Anew(RETRY_KIND));
     }
     let want = match fleet::want(&resource) {
         Ok(want) => want,

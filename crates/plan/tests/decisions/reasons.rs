@@ -9,8 +9,8 @@ use windlass_plan::{Hold, Reason, Step, snapshot::Attempt, stage::StageKind, wor
 use crate::support::{name, noon, target};
 
 /// Renaming one breaks people's alerts. A new one is added here.
-const NAMES: &str = "Paused InvalidSpec WorkloadNotFound ContainerNotFound NoReplicas WorkloadDeleting AlreadyManaged \
-    UnsupportedStrategy StrategyChanged TemplateChanged TemplatePutBack HalfUpgraded DowngradeNotAllowed UnsupportedPath NoSpareMember AwaitingSnapshot SnapshotFailed ControllerBehind \
+const NAMES: &str = "Paused InvalidSpec WorkloadNotFound ContainerNotFound NoReplicas WorkloadDeleting AlreadyManaged AuthorNotAsked \
+    UnsupportedStrategy StrategyChanged TemplateChanged TemplatePutBack HalfUpgraded DowngradeNotAllowed UnsupportedPath NoSpareMember AwaitingSnapshot ExecutorImageNotAllowed SnapshotFailed ControllerBehind \
     MembersDoNotMatch MembersUnknown TokenRefused LeaderUnknown MemberUnhealthy QuorumAtRisk PodNotReady Unschedulable \
     ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch BudgetTooLoose \
     LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining AwaitingImage ImageNotPullable Locked CheckFailed AnalysisFailed AwaitingHook HookFailed AwaitingHandOver HandOverFailed NoHandOverTarget AwaitingReplacement \

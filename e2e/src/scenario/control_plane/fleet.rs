@@ -226,6 +226,7 @@ pub async fn tiers(stage: &Stage) -> Result<()> {
 
 /// Nobody lists what may be changed: whoever may patch Dicoms may have them changed, in the namespaces with a label.
 pub async fn author(stage: &Stage) -> Result<()> {
+    stage.windlass.withdraw("author-rights.yaml")?;
     let fleet = Fleet::create(stage, "by-author", &[("a", "", "v1")]).await?;
     let elsewhere: Api<dicom::Dicom> = Api::namespaced(stage.client.clone(), "by-author-not");
     define(stage, &["by-author-not"])?;

@@ -1,0 +1,67 @@
+//! Who may write QuorumClusters, where the API server asks for their own rights.
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use super::{LEASE_SECONDS, Quorum, Stage, set, wait};
+
+const NAMESPACE: &str = "quorum-author";
+
+/// Ada may patch the StatefulSet, Eve may not; both may write QuorumClusters.
+pub async fn quorum(stage: &Stage) -> Result<()> {
+    let quorum = Quorum::create(stage, NAMESPACE).await?;
+    let rights = |name: &str, group: &str, resource: &str, verbs: &[&str], names: Value, users: &[&str]| {
+        let subjects: Vec<Value> = users
+            .iter()
+            .map(|user| json!({"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}))
+            .collect();
+        [
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": name},
+                   "rules": [{"apiGroups": [group], "resources": [resource], "verbs": verbs, "resourceNames": names}]}),
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": name},
+                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+                   "subjects": subjects}),
+        ]
+    };
+    let all = ["get", "create", "patch", "update"];
+    let items = [
+        rights("write-quorums", "windlass.dev", "quorumclusters", &all, Value::Null, &["ada", "eve"]),
+        rights("patch-the-set", "apps", "statefulsets", &["patch"], json!([set::NAME]), &["ada"]),
+    ];
+    let file = stage.cluster.folder().join("quorum-authors.json");
+    std::fs::write(&file, json!({"apiVersion": "v1", "kind": "List", "items": items.concat()}).to_string())?;
+    quorum.kubectl(&["apply", "-f", &file.display().to_string()])?;
+
+    let change = |user: &str, patch: Value| {
+        quorum.kubectl(&["patch", "quorumcluster", set::NAME, "--as", user, "--type=merge", "-p", &patch.to_string()])
+    };
+    let refused = wait::until("the API server to refuse who may not patch the set", 60, async || {
+        Ok(change("eve", json!({"spec": {"requests": {"resume": "eve"}}})).err())
+    })
+    .await?;
+    ensure!(format!("{refused:#}").contains("you may not patch etcd"), "it does not say why: {refused:#}");
+    change("eve", json!({"metadata": {"labels": {"by": "eve"}}}))?;
+    change("ada", json!({"spec": {"requests": {"resume": "ada"}}}))?;
+    let another = |user: &str, name: &str, set: &str| {
+        let spec = json!({"workload": {"statefulSet": set, "container": "etcd"}, "system": {"type": "Etcd"},
+            "version": "3.6.16", "paused": true});
+        let resource = json!({"apiVersion": "windlass.dev/v1alpha1", "kind": "QuorumCluster",
+            "metadata": {"name": name}, "spec": spec});
+        let file = stage.cluster.folder().join(format!("{name}.json"));
+        std::fs::write(&file, resource.to_string())?;
+        quorum.kubectl(&["create", "--as", user, "-f", &file.display().to_string()])
+    };
+    ensure!(another("eve", "by-eve", set::NAME).is_err(), "Eve may create one");
+    ensure!(another("ada", "for-another", "another").is_err(), "Ada may create one for a set that she may not patch");
+    another("ada", "by-ada", set::NAME)?;
+    quorum.kubectl(&["delete", "quorumcluster", "by-ada"])?;
+
+    let _operator = stage.windlass.start("quorum-author", LEASE_SECONDS).await?;
+    quorum.settled("").await?;
+    quorum.resource.waits_for(&["MembersUnknown"], 30).await?;
+    stage.windlass.withdraw("author-rights.yaml")?;
+    quorum.resource.waits_for(&["AuthorNotAsked"], 60).await?;
+    stage.windlass.ship("author-rights.yaml")?;
+    quorum.resource.waits_for(&["MembersUnknown"], 60).await?;
+    quorum.is_untouched().await
+}
