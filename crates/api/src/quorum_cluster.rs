@@ -170,7 +170,7 @@ impl SystemType {
     }
 
     /// What is wrong with this way to get a token: the operator logs in to OpenBao and Vault, and to nothing else that listens there (H41).
-    pub fn check_auth(self, auth: &Auth) -> Result<(), &'static str> {
+    fn check_auth(self, auth: &Auth) -> Result<(), &'static str> {
         match self {
             Self::Pd | Self::Etcd => Err("the types Pd and Etcd take no token"),
             Self::Http if auth.token_secret.is_none() => Err("the type Http takes a token from tokenSecret alone"),
@@ -204,6 +204,7 @@ impl SystemType {
 #[x_kube(validation = Rule::new("(self.type == 'Http') == has(self.http)").message("set http for the type Http, and for no other").field_path(".http"))]
 #[x_kube(validation = Rule::new("self.type != 'Http' || !has(self.auth) || has(self.auth.tokenSecret)").message("the type Http takes a token from tokenSecret alone").field_path(".auth"))]
 #[x_kube(validation = Rule::new("!(self.type in ['Pd', 'Etcd']) || !has(self.auth)").message("the types Pd and Etcd take no token").field_path(".auth"))]
+#[x_kube(validation = Rule::new("!has(self.auth) || has(self.tls) || (has(self.auth.allowPlaintext) && self.auth.allowPlaintext)").message("without tls, whoever can listen to the network has the token: set tls, or auth.allowPlaintext to accept that").field_path(".auth"))]
 pub struct System {
     /// Which system.
     #[serde(rename = "type")]
@@ -225,6 +226,16 @@ pub struct System {
 }
 
 impl System {
+    /// What is wrong with the way to get a token, if there is one: also in a resource that is older than the schema's rules.
+    pub fn check_auth(&self) -> Result<(), &'static str> {
+        let Some(auth) = &self.auth else { return Ok(()) };
+        self.type_.check_auth(auth)?;
+        if self.tls.is_none() && !auth.allow_plaintext {
+            return Err(NEEDS_TLS);
+        }
+        Ok(())
+    }
+
     /// Whether it can be told who shall lead next.
     pub fn names_target(&self) -> bool {
         match self.type_ {
@@ -234,6 +245,9 @@ impl System {
         }
     }
 }
+
+/// Why a token is not sent.
+const NEEDS_TLS: &str = "without tls, whoever can listen to the network has the token: set tls, or auth.allowPlaintext to accept that";
 
 fn default_port() -> i32 {
     2379
@@ -285,13 +299,16 @@ pub struct Auth {
     #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub token_secret: Option<String>,
     /// Log in with a token of the operator's ServiceAccount at an auth method of type `kubernetes`. The token is for the audience
-    /// `windlass-login` alone, so the role must name that as its `audience`.
+    /// `windlass/NAMESPACE/NAME` of this resource alone, so the role must name that as its `audience`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<LogIn>,
     /// Log in with a token of the operator's ServiceAccount at an auth method of type `jwt`. The token is for the audience
-    /// `windlass-login` alone, so the role must name that in its `bound_audiences`.
+    /// `windlass/NAMESPACE/NAME` of this resource alone, so the role must name that in its `bound_audiences`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwt: Option<LogIn>,
+    /// Send the token although there is no `tls`: whoever can listen to the network has it then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_plaintext: bool,
 }
 
 /// Where and as whom to log in.

@@ -5,6 +5,7 @@ mod crds;
 #[cfg(feature = "sim")]
 mod demo;
 mod executor;
+mod login;
 mod operator;
 mod plan;
 

@@ -16,12 +16,10 @@ use tokio::{
 };
 use tracing_subscriber::EnvFilter;
 use windlass_operator::{
-    Context, Settings, SystemClock, client,
-    dial::{LOGIN_AUDIENCE, LOGIN_TOKEN, OverNetwork},
-    serve,
+    Context, Settings, SystemClock, client, dial::OverNetwork, serve,
 };
 
-use crate::access::Access;
+use crate::{access::Access, login::Login};
 
 /// How the operator runs.
 #[derive(Args)]
@@ -43,12 +41,8 @@ pub struct Arguments {
     /// Where /healthz, /readyz and /metrics are served
     #[arg(long, default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
-    /// The ServiceAccount token with which it logs in to OpenBao and Vault where a resource says so
-    #[arg(long, value_name = "FILE", default_value = LOGIN_TOKEN)]
-    login_token: std::path::PathBuf,
-    /// Whom that token must be for, and nobody else; executor Jobs get one of the same kind
-    #[arg(long, value_name = "AUDIENCE", default_value = LOGIN_AUDIENCE)]
-    login_audience: String,
+    #[command(flatten)]
+    login: Login,
     /// The image of executor Jobs, where a resource names none in spec.upgrade.executorImage
     #[arg(long, env = "WINDLASS_EXECUTOR_IMAGE")]
     executor_image: Option<String>,
@@ -120,13 +114,12 @@ async fn operate(arguments: Arguments) -> Result<()> {
         allowed_targets: arguments.allowed_targets.into_iter().collect(),
         targets_by_author: arguments.targets_by_author,
         quorums_by_author: arguments.quorums_by_author,
-        login_audience: arguments.login_audience.clone(),
+        login_tokens: arguments.login.tokens(),
         ..Settings::default()
     };
     settings.check().map_err(|why| anyhow!(why))?;
     let client = client::connect(config, settings.longest_write)?;
-    let dial = OverNetwork { login_token: arguments.login_token, login_audience: arguments.login_audience };
-    let context = Context::new(client, Arc::new(dial), Arc::new(SystemClock), settings);
+    let context = Context::new(client, Arc::new(OverNetwork), Arc::new(SystemClock), settings);
 
     let listener =
         TcpListener::bind(arguments.listen).await.with_context(|| format!("can't listen on {}", arguments.listen))?;

@@ -1,5 +1,5 @@
 //! Tokens for systems that want one: read from a Secret, or got by logging in with a token of the operator's ServiceAccount that is good
-//! for that alone.
+//! for that alone (see [`account`]).
 //!
 //! A token that was got is kept until it is about to expire or is refused. None is ever written anywhere.
 
@@ -18,7 +18,7 @@ use windlass_systems::{
     transport::{Peer, Transport},
 };
 
-use crate::{dial::Dial, queue::Key};
+use crate::{Context, account, queue::Key};
 
 /// The tokens that were got, one for each resource.
 #[derive(Default)]
@@ -68,16 +68,16 @@ impl Tokens {
     /// The token that is held, or a new one.
     pub async fn get(
         &self,
+        context: &Context,
         key: &Key,
         auth: &Auth,
-        dial: &dyn Dial,
         transport: &dyn Transport,
         peers: &[Peer],
     ) -> Result<Secret, NoToken> {
         if let Some(token) = self.held(key, auth) {
             return Ok(token);
         }
-        let login = login(auth, dial)?;
+        let login = login(context, key, auth).await?;
         let mut failure: Option<CallError> = None;
         // A standby passes a login on; one that is sealed or has just come up does not.
         for peer in peers {
@@ -106,14 +106,14 @@ fn expiry(lease: Duration) -> Instant {
     Instant::now() + lease.saturating_sub(lease / 3)
 }
 
-fn login(auth: &Auth, dial: &dyn Dial) -> Result<Login, String> {
+async fn login(context: &Context, key: &Key, auth: &Auth) -> Result<Login, String> {
     let (method, LogIn { role, mount, namespace }) = match (&auth.kubernetes, &auth.jwt) {
         (Some(kubernetes), _) => (AuthMethod::Kubernetes, kubernetes),
         (None, Some(jwt)) => (AuthMethod::Jwt, jwt),
         (None, None) => return Err("spec.system.auth names no way to get a token".into()),
     };
-    let login = Login::new(method, role, dial.login_token()?);
     let namespace = namespace.as_deref().map(Namespace::new).transpose();
     let namespace = namespace.map_err(|error| format!("spec.system.auth: {error}"))?;
+    let login = Login::new(method, role, account::token(context, key).await?);
     Ok(Login { mount: mount.clone().unwrap_or(login.mount), namespace, ..login })
 }

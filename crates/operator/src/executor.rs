@@ -35,9 +35,11 @@ use windlass_systems::transport::Peer;
 
 use crate::{
     Context, Settings,
+    account::audience,
     error::Error,
     execute::Actor,
     observe::{self, Observed, is_owned},
+    queue::Key,
 };
 
 /// How long a Job that has ended stays for people to look at.
@@ -194,8 +196,7 @@ pub async fn take_snapshot(
 ) -> Result<(), Error> {
     let Some(backup) = &resource.spec.backup else { return Err(Error::Gone("spec.backup".into())) };
     let Ok(image) = observed.executor_image.clone() else { return Err(Error::Gone("the executor's image".into())) };
-    let audience = &actor.context.settings.login_audience;
-    let job = job(resource, observed, attempt, backup, image, audience)?;
+    let job = job(resource, observed, attempt, backup, image)?;
     let (name, namespace) = (job_name(resource, attempt), resource.namespace().unwrap_or_default());
     let api: Api<Job> = Api::namespaced(actor.context.client.clone(), &namespace);
     let what = format!("jobs/{namespace}/{name}");
@@ -208,7 +209,6 @@ fn job(
     attempt: &Attempt,
     backup: &Backup,
     image: String,
-    audience: &str,
 ) -> Result<Job, Error> {
     let Ok(Some(deadline)) = translate::snapshot_deadline(&resource.spec) else {
         return Err(Error::Gone("spec.backup.preUpgradeSnapshot".into()));
@@ -224,7 +224,7 @@ fn job(
     }
     pod.option("not-after", &not_after.to_string());
     pod.option("file", &file(resource, attempt));
-    pod.credentials(resource, audience);
+    pod.credentials(resource);
     pod.destination(backup);
     let labels = labels("snapshot");
     let seconds = i64::try_from(deadline.as_secs()).unwrap_or(i64::MAX);
@@ -307,7 +307,7 @@ impl Mounted {
     }
 
     /// Whom to trust, and who asks.
-    fn credentials(&mut self, resource: &QuorumCluster, audience: &str) {
+    fn credentials(&mut self, resource: &QuorumCluster) {
         if let Some(tls) = &resource.spec.system.tls {
             let path = match (&tls.ca_secret, &tls.ca_config_map) {
                 (Some(secret), _) => Some(self.secret("ca", secret)),
@@ -324,14 +324,15 @@ impl Mounted {
                 self.option("key-file", &format!("{path}/tls.key"));
             }
         }
-        let Some(Auth { token_secret, kubernetes, jwt }) = &resource.spec.system.auth else { return };
+        let Some(Auth { token_secret, kubernetes, jwt, allow_plaintext: _ }) = &resource.spec.system.auth else { return };
+        let audience = audience(&Key::of(resource));
         if let Some(secret) = token_secret {
             let path = self.secret("token", secret);
             self.option("token-file", &format!("{path}/token"));
         } else if let Some(role) = kubernetes {
-            self.log_in("kubernetes", role, audience);
+            self.log_in("kubernetes", role, &audience);
         } else if let Some(role) = jwt {
-            self.log_in("jwt", role, audience);
+            self.log_in("jwt", role, &audience);
         }
     }
 

@@ -8,6 +8,7 @@
 //! [`run`] is one future without tasks of its own: dropping it is a crash, not polling it is a freeze, and a test can do both at
 //! any point.
 
+pub mod account;
 pub mod asked;
 pub mod auth;
 pub mod author;

@@ -336,10 +336,10 @@ async fn token(
 ) -> Result<Option<Token>, NoToken> {
     let Some(auth) = &resource.spec.system.auth else { return Ok(None) };
     // A resource that is older than the schema's rule is asked here, before anything is sent; it is refused in validate.
-    resource.spec.system.type_.check_auth(auth).map_err(|why| format!("spec.system.auth: {why}"))?;
+    resource.spec.system.check_auth().map_err(|why| format!("spec.system.auth: {why}"))?;
     let Some(name) = &auth.token_secret else {
         let key = Key::of(resource);
-        return context.tokens.get(&key, auth, context.dial.as_ref(), transport, peers).await.map(Some);
+        return context.tokens.get(context, &key, auth, transport, peers).await.map(Some);
     };
     let namespace = resource.namespace().unwrap_or_default();
     let secrets: Api<Secret> = Api::namespaced(context.client.clone(), &namespace);

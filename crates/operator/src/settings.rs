@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use crate::dial::LOGIN_AUDIENCE;
+use crate::account;
 
 /// How the operator runs.
 #[derive(Clone, Debug)]
@@ -49,8 +49,8 @@ pub struct Settings {
     pub targets_by_author: bool,
     /// How many resources of a fleet are written at once, at most.
     pub stamp_concurrency: usize,
-    /// Whom the tokens are for that executor Jobs log in with.
-    pub login_audience: String,
+    /// Where tokens to log in to OpenBao and Vault come from.
+    pub login_tokens: account::Tokens,
 }
 
 impl Default for Settings {
@@ -77,7 +77,7 @@ impl Default for Settings {
             allowed_targets: BTreeSet::new(),
             targets_by_author: false,
             stamp_concurrency: 16,
-            login_audience: LOGIN_AUDIENCE.to_owned(),
+            login_tokens: account::Tokens::shipped(),
         }
     }
 }

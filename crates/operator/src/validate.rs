@@ -52,8 +52,7 @@ pub fn validate(resource: &QuorumCluster, observed: &Observed) -> Result<Validat
     if let Err(error) = &observed.http {
         return Err(Hold::new(Reason::InvalidSpec, error.to_string()));
     }
-    let system = &resource.spec.system;
-    if let Some(Err(why)) = system.auth.as_ref().map(|auth| system.type_.check_auth(auth)) {
+    if let Err(why) = resource.spec.system.check_auth() {
         return Err(Hold::new(Reason::InvalidSpec, format!("spec.system.auth: {why}")));
     }
     let mut want = translate::want(&resource.spec, &view.workload.image)?;

@@ -1,25 +1,24 @@
-//! The operator's manifest fits the operator: what it mounts is where the operator looks, and is what the operator takes (H41).
+//! The manifests fit the operator: it may have the tokens that it logs in with, and no others (H41).
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up fails")]
 
-use serde_json::Value;
-use windlass_operator::{
-    Settings,
-    dial::{LOGIN_AUDIENCE, LOGIN_TOKEN},
-};
+use serde_json::{Value, json};
+use windlass_operator::account::Tokens;
 
-fn pod() -> Value {
-    let manifest: Value = serde_saphyr::from_str(include_str!("../../../deploy/operator.yaml")).unwrap();
-    manifest["spec"]["template"]["spec"].clone()
+fn documents(text: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(text).unwrap()
 }
 
 #[test]
-fn the_token_to_log_in_with_is_for_that_alone() {
-    let pod = pod();
-    let source = &pod["volumes"][0]["projected"]["sources"][0]["serviceAccountToken"];
-    assert_eq!(source["audience"], LOGIN_AUDIENCE);
-    assert_eq!(Settings::default().login_audience, LOGIN_AUDIENCE);
-    let mount = &pod["containers"][0]["volumeMounts"][0];
-    assert_eq!(mount["name"], pod["volumes"][0]["name"]);
-    let path = format!("{}/{}", mount["mountPath"].as_str().unwrap(), source["path"].as_str().unwrap());
-    assert_eq!(path, LOGIN_TOKEN);
+fn h41_the_operator_gets_tokens_of_its_own_account_alone() {
+    let deployment: Value = serde_saphyr::from_str(include_str!("../../../deploy/operator.yaml")).unwrap();
+    let account = &deployment["spec"]["template"]["spec"]["serviceAccountName"];
+    let Tokens::Requested { namespace, account: asked } = Tokens::shipped() else { panic!("read from a file") };
+    assert_eq!((&deployment["metadata"]["namespace"], account), (&json!(namespace), &json!(asked)));
+    let rules: Vec<(Value, Value)> = documents(include_str!("../../../deploy/rbac.yaml"))
+        .into_iter()
+        .filter(|document| document["rules"].to_string().contains("serviceaccounts"))
+        .map(|role| (role["metadata"]["namespace"].clone(), role["rules"].clone()))
+        .collect();
+    let expected = json!([{"apiGroups": [""], "resources": ["serviceaccounts/token"], "resourceNames": [asked], "verbs": ["create"]}]);
+    assert_eq!(rules, [(json!(namespace), expected)]);
 }

@@ -3,6 +3,7 @@
 //! [`operator`] puts the operator into a [`Seat`]; the rest are suites that make its life hard: [`crash`] kills and freezes it at
 //! every call, [`walk`] lets seeds decide what goes wrong, and [`bugs`] plants mistakes and demands that the other two notice.
 
+pub mod accounts;
 pub mod bugs;
 pub mod crash;
 pub mod fleet;
@@ -19,10 +20,7 @@ use http::{Request, Response, Uri, uri::PathAndQuery};
 use jiff::Timestamp;
 use windlass_operator::{Clock, Context, Dial, Settings, dial::TlsMaterial};
 use windlass_sim::harness::{self, Seat};
-use windlass_systems::{
-    secret::Secret,
-    transport::{Peer, Transport},
-};
+use windlass_systems::transport::{Peer, Transport};
 
 /// The operator, as a program for the harness.
 pub fn operator(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>> {
@@ -43,7 +41,7 @@ pub fn context(seat: Seat) -> Context {
         allowed_targets: [stamping::TARGET.to_owned()].into(),
         ..Settings::default()
     };
-    Context::new(client, Arc::new(InProcess(dial)), Arc::new(ClusterClock(clock)), settings)
+    Context::new(accounts::with_tokens(client), Arc::new(InProcess(dial)), Arc::new(ClusterClock(clock)), settings)
 }
 
 /// The cluster's clock, for the operator.
@@ -62,10 +60,6 @@ struct InProcess(harness::Dial);
 impl Dial for InProcess {
     fn transport(&self, _: Option<&TlsMaterial>) -> Result<Arc<dyn Transport>, String> {
         Ok(Arc::new(self.clone()))
-    }
-
-    fn login_token(&self) -> Result<Secret, String> {
-        Secret::new("a-token-to-log-in-with").map_err(|error| error.to_string())
     }
 }
 

@@ -123,7 +123,7 @@ impl Setting {
             },
         });
         if let Some(role) = self.role {
-            object["spec"]["system"]["auth"] = json!({"kubernetes": {"role": role}});
+            object["spec"]["system"]["auth"] = json!({"kubernetes": {"role": role}, "allowPlaintext": true});
         }
         if let Some(example) = self.example.and_then(|text| serde_saphyr::from_str::<Value>(text).ok()) {
             object["spec"]["system"] = example["spec"]["system"].clone();

@@ -102,7 +102,7 @@ async fn a_system_is_described_where_nothing_is_known_of_it_and_only_there() {
         json!({ "system": system })
     };
     assert_eq!(create(&api(), with(json!({}))).await.0, 201);
-    assert_eq!(create(&api(), with(json!({"auth": {"tokenSecret": "token"}}))).await.0, 201);
+    assert_eq!(create(&api(), with(json!({"auth": {"tokenSecret": "token", "allowPlaintext": true}}))).await.0, 201);
     is_refused(&create(&api(), with(json!({"http": null}))).await, "spec.system.http");
     is_refused(&create(&api(), with(json!({"type": "Etcd"}))).await, "spec.system.http");
     is_refused(&create(&api(), with(json!({"auth": {"kubernetes": {"role": "x"}}}))).await, "spec.system.auth");
@@ -145,8 +145,14 @@ async fn a_token_is_for_systems_that_take_one() {
             is_refused(&answer, "the types Pd and Etcd take no token");
         }
         for system in ["OpenBao", "Vault"] {
-            let (code, made) = create(&api(), json!({"system": {"type": system, "auth": way}})).await;
+            let tls = json!({"type": system, "auth": way, "tls": {"caSecret": "ca"}});
+            let (code, made) = create(&api(), json!({ "system": tls })).await;
             assert_eq!(code, 201, "{made}");
+            // Whoever listens to the network has it.
+            let mut plain = json!({"type": system, "auth": way});
+            is_refused(&create(&api(), json!({ "system": plain })).await, "without tls");
+            merge(&mut plain, json!({"auth": {"allowPlaintext": true}}));
+            assert_eq!(create(&api(), json!({ "system": plain })).await.0, 201);
         }
     }
 }

@@ -80,6 +80,28 @@ fn a_login_at_a_system_that_takes_no_token() {
     assert!(!tale.calls.iter().any(|call| call.contains("login")), "{:?}", tale.calls);
 }
 
+/// The same without TLS: whoever listens to the network would have the token (H41).
+#[test]
+fn h41_a_login_that_everybody_can_listen_to() {
+    let setting = windlass_rehearsal::setting::OPENBAO;
+    let mut scenario = setting.reference(1);
+    for object in &mut scenario.objects {
+        if object["kind"] == "QuorumCluster" {
+            object["spec"]["system"]["auth"] = json!({"kubernetes": {"role": "windlass"}});
+        }
+        let system = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/system";
+        if let Some(system) = object.pointer_mut(system).and_then(Value::as_object_mut) {
+            system.remove("x-kubernetes-validations").expect("its rules");
+        }
+    }
+    scenario.ending = windlass_sim::scenario::Ending::Held("InvalidSpec".to_owned());
+    let outcome = windlass_sim::harness::run(&scenario, &[], &windlass_rehearsal::operator).expect("a runtime");
+    assert_eq!(outcome.fault(), None);
+    let said = support::message(&outcome);
+    assert!(said.contains("without tls") && said.contains("auth.allowPlaintext"), "{said}");
+    assert!(!outcome.calls.iter().any(|call| call.contains("login")), "{:?}", outcome.calls);
+}
+
 #[test]
 fn a_stateful_set_whose_own_image_cannot_be_parsed() {
     let objects = with(three(), "StatefulSet", |set| {

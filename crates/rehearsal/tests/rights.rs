@@ -117,7 +117,8 @@ const SHIPPED: &str = include_str!("../../../deploy/rbac.yaml");
 /// What `kubectl apply -f deploy/rbac.yaml` binds, and the roles of these names. The Lease is elsewhere in rehearsals.
 fn shipped(names: &[&str]) -> Vec<Binding> {
     let mut bindings =
-        vec![role(SHIPPED, "windlass-operator", None), role(SHIPPED, "windlass-lease", Some("kube-system"))];
+        vec![role(SHIPPED, "windlass-operator", None), role(SHIPPED, "windlass-lease", Some("kube-system")),
+        role(SHIPPED, "windlass-login", Some("windlass-system"))];
     bindings.extend(names.iter().map(|name| role(SHIPPED, name, None)));
     bindings
 }

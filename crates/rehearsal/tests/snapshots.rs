@@ -84,7 +84,7 @@ fn the_job_can_do_nothing_but_what_it_is_for() {
     // Whoever runs the members gets to see this token, and the API server refuses it.
     let account = pod["volumes"].as_array().into_iter().flatten().find(|volume| volume["name"] == "account");
     let token = account.map(|volume| &volume["projected"]["sources"][0]["serviceAccountToken"]);
-    assert_eq!(token.map(|token| &token["audience"]), Some(&json!("windlass-login")));
+    assert_eq!(token.map(|token| &token["audience"]), Some(&json!("windlass/secrets/openbao")));
     let container = &pod["containers"][0];
     assert_eq!(
         (&container["image"], &container["securityContext"]["readOnlyRootFilesystem"]),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use support::{A_WHILE, Spoken, TO, tell_with, three, with};
 use windlass_operator::{
     Dial,
-    dial::{LOGIN_AUDIENCE, LOGIN_TOKEN, OverNetwork, TlsMaterial},
+    dial::{OverNetwork, TlsMaterial},
 };
 use windlass_rehearsal::{context, pd};
 use windlass_sim::{
@@ -44,12 +44,8 @@ struct Checked(Arc<dyn Dial>);
 
 impl Dial for Checked {
     fn transport(&self, tls: Option<&TlsMaterial>) -> Result<Arc<dyn Transport>, String> {
-        OverNetwork { login_token: LOGIN_TOKEN.into(), login_audience: LOGIN_AUDIENCE.into() }.transport(tls)?;
+        OverNetwork.transport(tls)?;
         self.0.transport(tls)
-    }
-
-    fn login_token(&self) -> Result<Secret, String> {
-        self.0.login_token()
     }
 }
 

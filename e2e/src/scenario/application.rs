@@ -37,7 +37,7 @@ impl Application {
         match self {
             Self::Etcd => json!({"type": "Etcd", "port": self.port()}),
             Self::OpenBao => {
-                json!({"type": "OpenBao", "port": self.port(), "auth": {"tokenSecret": openbao::set::TOKEN_SECRET}})
+                json!({"type": "OpenBao", "port": self.port(), "auth": {"tokenSecret": openbao::set::TOKEN_SECRET, "allowPlaintext": true}})
             }
             Self::Pd => json!({"type": "Pd", "port": self.port()}),
         }

@@ -210,6 +210,7 @@ fn rights(stage: &Stage) -> Result<()> {
         "create poddisruptionbudgets.policy --all-namespaces",
         "update quorumclusters.windlass.dev --subresource=status --all-namespaces",
         "update leases.coordination.k8s.io/windlass --namespace windlass-system",
+        "create serviceaccounts/windlass --subresource=token --namespace windlass-system",
     ] {
         ensure!(may(words), "the operator may not {words}");
     }
@@ -229,6 +230,8 @@ fn rights(stage: &Stage) -> Result<()> {
         "patch nodes",
         "update leases.coordination.k8s.io/windlass --namespace kube-system",
         "update leases.coordination.k8s.io/other --namespace windlass-system",
+        "create serviceaccounts/default --subresource=token --namespace windlass-system",
+        "create serviceaccounts --subresource=token --all-namespaces",
         "create tokenreviews.authentication.k8s.io",
         "impersonate users",
     ] {

@@ -14,7 +14,8 @@ use clap::{Args, ValueEnum};
 use windlass_api::QuorumCluster;
 use windlass_operator::{
     Context, Settings, SystemClock, client,
-    dial::{LOGIN_AUDIENCE, LOGIN_TOKEN, OverNetwork},
+    account::Tokens,
+    dial::OverNetwork,
     error::{Class, Error},
     observe::{self, Observed},
     system::Seen,
@@ -40,12 +41,11 @@ pub struct Arguments {
     namespace: Option<String>,
     #[command(flatten)]
     access: Access,
-    /// A ServiceAccount token to log in to OpenBao and Vault with, where the resource says so; the operator's own in its pod
-    #[arg(long, value_name = "FILE", default_value = LOGIN_TOKEN)]
-    login_token: PathBuf,
-    /// Whom that token must be for, and nobody else
-    #[arg(long, value_name = "AUDIENCE", default_value = LOGIN_AUDIENCE)]
-    login_audience: String,
+    #[command(flatten)]
+    login: Login,
+    /// A ServiceAccount token to log in with instead, for the audience windlass/NAMESPACE/NAME of the resource
+    #[arg(long, value_name = "FILE")]
+    login_token: Option<PathBuf>,
     /// Print it for machines; docs/plan.md describes the fields
     #[arg(short, long, value_enum)]
     output: Option<Output>,
@@ -73,9 +73,9 @@ async fn read(arguments: &Arguments) -> Result<Report> {
     let namespace = wish::namespace(arguments.namespace.as_deref(), manifest.as_ref(), &config.default_namespace)?;
     let host = config.cluster_url.host().unwrap_or_default().to_owned();
     let client = client::read_only(config)?;
-    let dial =
-        OverNetwork { login_token: arguments.login_token.clone(), login_audience: arguments.login_audience.clone() };
-    let mut context = Context::new(client, Arc::new(dial), Arc::new(SystemClock), Settings::default());
+    let login_tokens = arguments.login_token.clone().map_or_else(|| arguments.login.tokens(), Tokens::File);
+    let settings = Settings { login_tokens, ..Settings::default() };
+    let mut context = Context::new(client, Arc::new(OverNetwork), Arc::new(SystemClock), settings);
     let wish = wish::Wish { name: arguments.name.clone().unwrap_or_default(), namespace, manifest };
     let resource = wish.resource(&context).await.map_err(|error| explain(&error, &host))??;
     // What the operator was told to run, and to let others name, is not known here: whatever it is will do.

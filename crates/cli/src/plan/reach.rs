@@ -17,7 +17,6 @@ use tokio::{
 use windlass_api::QuorumCluster;
 use windlass_operator::{Dial, dial::TlsMaterial};
 use windlass_systems::{
-    secret::Secret,
     transport::{Peer, Transport},
 };
 
@@ -56,10 +55,6 @@ pub struct Nowhere;
 impl Dial for Nowhere {
     fn transport(&self, _: Option<&TlsMaterial>) -> std::result::Result<Arc<dyn Transport>, String> {
         Ok(Arc::new(Self))
-    }
-
-    fn login_token(&self) -> std::result::Result<Secret, String> {
-        Err("nobody can be logged in to from here".into())
     }
 }
 
