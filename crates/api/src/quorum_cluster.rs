@@ -512,8 +512,8 @@ pub struct UpgradeLimits {
     /// `windlass-jobs` in this namespace. The gate ImagePulled shows where it stands.
     #[serde(default)]
     pub pre_pull: bool,
-    /// Show the last line of a container's log in messages while a replaced member does not come up. Whoever may read this resource reads
-    /// it then, and logs hold what nobody meant to show: without it, messages only say how to read the log. Needs the role `windlass-logs`
+    /// Show the last line of a container's log, and its termination message, in the status while a replaced member does not come up. Whoever
+    /// may read this resource reads it then, and logs hold what nobody meant to show: without it, messages only say how to read the log. Needs the role `windlass-logs`
     /// in this namespace; a log that can't be read holds nothing up.
     #[serde(default)]
     pub show_logs: bool,

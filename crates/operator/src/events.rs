@@ -9,6 +9,8 @@ use kube::{
     api::{ObjectMeta, PostParams},
 };
 
+use windlass_plan::trouble::without_their_words;
+
 use crate::execute::Actor;
 
 /// The longest note that the API server takes.
@@ -31,7 +33,9 @@ pub async fn tell<K: Resource<DynamicType = ()>>(actor: Actor<'_>, resource: &K,
     // What belongs to no namespace has its events in this one.
     let namespace = resource.namespace().unwrap_or_else(|| "default".to_owned());
     let now = actor.context.clock.now();
-    let Telling { warning, reason, action, mut note } = telling;
+    let Telling { warning, reason, action, note } = telling;
+    // Who may read events need not be allowed to read the resource, nor logs; and what belongs to no namespace tells everybody.
+    let mut note = without_their_words(&note);
     if note.len() > NOTE_LIMIT {
         let end = (0..=NOTE_LIMIT).rev().find(|end| note.is_char_boundary(*end)).unwrap_or(0);
         note.truncate(end);

@@ -83,6 +83,19 @@ pub async fn look(
     logs
 }
 
+/// Takes away what a pod's processes said at their end: that can be the end of a log.
+pub fn silence(pod: &mut Pod) {
+    let Some(status) = &mut pod.status else { return };
+    let containers = [&mut status.container_statuses, &mut status.init_container_statuses];
+    for container in containers.into_iter().flatten().flatten() {
+        for state in [&mut container.state, &mut container.last_state].into_iter().flatten() {
+            if let Some(ended) = &mut state.terminated {
+                ended.message = None;
+            }
+        }
+    }
+}
+
 /// What a log ends with, where that may be shown and can be had in time; otherwise how a person reads it.
 pub async fn read(context: &Context, pod: &Pod, source: &Source, shown: bool, until: Instant) -> Log {
     let line = if shown { last_line(context, pod, source, until).await } else { None };
@@ -172,7 +185,19 @@ fn turns_text(letter: char) -> bool {
 mod tests {
     use rstest::rstest;
 
-    use super::{KEPT, Logs, SHOWN, printable};
+    use super::{KEPT, Logs, SHOWN, printable, silence};
+
+    #[test]
+    fn h41_what_a_process_said_at_its_end_is_not_seen() {
+        let ended = serde_json::json!({"terminated": {"exitCode": 1, "message": "hunter2"}});
+        let status = serde_json::json!([{"name": "pd", "image": "pd", "imageID": "", "ready": false, "restartCount": 1,
+            "state": ended, "lastState": ended}]);
+        let pod = serde_json::json!({"status": {"containerStatuses": status, "initContainerStatuses": status}});
+        let mut pod: k8s_openapi::api::core::v1::Pod = serde_json::from_value(pod).unwrap();
+        silence(&mut pod);
+        let left = serde_json::to_string(&pod).unwrap();
+        assert!(left.contains("exitCode") && !left.contains("hunter2"), "{left}");
+    }
 
     #[rstest]
     #[case::plain("starting\nfatal: no data\n", Some("fatal: no data"))]

@@ -143,7 +143,10 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     let api: Api<PodDisruptionBudget> = Api::namespaced(context.client.clone(), &namespace);
     let what = format!("poddisruptionbudgets in {namespace}");
     let (budgets, pods) = futures::join!(list(context, &what, &api, ""), pods(context, &set, &namespace));
-    let (budgets, pods) = (budgets?, pods?);
+    let (budgets, mut pods) = (budgets?, pods?);
+    if !resource.spec.upgrade.show_logs {
+        pods.iter_mut().for_each(logs::silence);
+    }
     let upgrading = resource.status.as_ref().is_some_and(|status| status.upgrade.is_some());
 
     let places = places(&set, &namespace, &pods);

@@ -34,8 +34,34 @@ impl fmt::Display for Exit {
         if !self.reason.is_empty() {
             write!(f, ", {}", self.reason)?;
         }
-        if self.message.is_empty() { Ok(()) } else { write!(f, ": {}", self.message) }
+        if self.message.is_empty() { Ok(()) } else { write!(f, ", {LEFT}{}\"", quotable(&self.message)) }
     }
+}
+
+/// What comes before a process's own words, up to the next quotation mark.
+const LAST_LINE: &str = "last line of its log: \"";
+const LEFT: &str = "its last message: \"";
+
+/// Words that can't end their own quotation.
+fn quotable(words: &str) -> String {
+    words.replace('"', "'")
+}
+
+/// A message without what processes said themselves: for those who may read it and perhaps not the resource (H41).
+pub fn without_their_words(message: &str) -> String {
+    let mut rest = message;
+    let mut told = String::with_capacity(message.len());
+    while let Some((at, mark)) =
+        [LAST_LINE, LEFT].iter().filter_map(|mark| rest.find(mark).map(|at| (at, mark.len()))).min()
+    {
+        let (before, quoted) = rest.split_at(at);
+        told.push_str(before);
+        told.push_str("its own words are in the status");
+        // One that does not end is all there is.
+        rest = quoted.get(mark..).and_then(|words| words.split_once('"')).map_or("", |(_, after)| after);
+    }
+    told.push_str(rest);
+    told
 }
 
 /// Where a person finds out more about a process: a hint in a message, and nothing that is decided from.
@@ -51,7 +77,7 @@ impl fmt::Display for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(command) => write!(f, "its log: {command}"),
-            Self::LastLine(line) => write!(f, "last line of its log: \"{line}\""),
+            Self::LastLine(line) => write!(f, "{LAST_LINE}{}\"", quotable(line)),
         }
     }
 }
@@ -135,5 +161,23 @@ impl fmt::Display for Trouble {
                 exit.as_ref().map_or(Ok(()), |exit| write!(f, ", last with {exit}"))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Exit, Log, without_their_words};
+
+    #[test]
+    fn h41_what_processes_say_themselves_can_be_left_out() {
+        let line = Log::LastLine("\"key\": \"hunter2\"; last line of its log: \"hunter3\"".to_owned());
+        let exit = Exit { code: 1, signal: None, reason: "Error".into(), message: "password \"hunter4\"".into() };
+        let message = format!("pd-2 keeps ending, last with {exit}; {line}; read it");
+        assert!(message.contains("hunter2") && message.contains("hunter4"));
+        let told = without_their_words(&message);
+        assert!(!told.contains("hunter"), "{told}");
+        assert!(told.starts_with("pd-2 keeps ending, last with exit code 1, Error, ") && told.ends_with("; read it"), "{told}");
+        assert!(!without_their_words(message.split("hunter3").next().unwrap_or_default()).contains("hunter"));
+        assert_eq!(without_their_words("nothing was said"), "nothing was said");
     }
 }

@@ -120,6 +120,11 @@ fn a_process_that_keeps_ending_is_told_with_the_end_of_its_log() {
         assert!(at >= last + Duration::from_secs(15), "{asked:?}");
         last = at;
     }
+    // It reaches who may read the resource, and nobody else.
+    let events = tale.our_writes(0..tale.journal.len()).filter(|change| change.resource.starts_with("events"));
+    let told: Vec<String> = events.filter_map(|change| Some(change.after.as_ref()?.to_string())).collect();
+    assert!(told.iter().any(|event| event.contains("CrashLooping")), "{told:?}");
+    assert!(!told.iter().any(|event| event.contains("this build is broken")), "{told:?}");
     let over = tale.journal.last().expect("an entry").at;
     assert!(asked.len() < 40, "{} reads until {over}: {asked:?}", asked.len());
 }
