@@ -16,6 +16,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::client::Body;
 use rstest::rstest;
 use serde_json::{Value, json};
+use windlass_operator::{Settings, account::Tokens};
 use windlass_rehearsal::{
     context,
     setting::{ETCD, OPENBAO, PD},
@@ -175,6 +176,17 @@ fn policed(client: kube::Client, clock: Clock, in_force: InForce) -> kube::Clien
 
 /// Runs a scenario in which the first operator dies half way; what no rule allowed.
 fn run(scenario: &Scenario, bindings: &[Binding], beside: Option<&Program>) -> (Outcome, BTreeSet<String>) {
+    let shipped = |settings: &mut Settings| settings.quorums_by_author = true;
+    run_with(scenario, bindings, beside, shipped)
+}
+
+/// The same with other settings.
+fn run_with(
+    scenario: &Scenario,
+    bindings: &[Binding],
+    beside: Option<&Program>,
+    set: fn(&mut Settings),
+) -> (Outcome, BTreeSet<String>) {
     let refused = Refused::default();
     let (kept, bindings) = (refused.clone(), bindings.to_vec());
     let program = move |seat: Seat| -> Pin<Box<dyn Future<Output = ()>>> {
@@ -182,7 +194,7 @@ fn run(scenario: &Scenario, bindings: &[Binding], beside: Option<&Program>) -> (
         Box::pin(async move {
             let clock = seat.clock;
             let mut context = context(seat);
-            context.settings.quorums_by_author = true;
+            set(&mut context.settings);
             let client = policed(context.client.clone(), clock, |_| true);
             context.client = guarded(client, bindings, kept);
             windlass_operator::run(&context, std::future::pending()).await;
@@ -219,11 +231,42 @@ fn h41_a_fleet_is_stamped_with_the_rights_that_are_shipped_and_those_for_its_kin
     assert!(outcome.settled, "{}", outcome.subject["status"]);
 }
 
+/// An operator of one namespace asks for nothing that its role does not allow, save for the nodes, which are nobody's of a namespace.
+#[rstest]
+#[case::one_by_one(PD.reference(1))]
+#[case::leader_last(ETCD.leader_last(1))]
+#[case::with_a_token(OPENBAO.reference(1))]
+fn h41_one_namespace_is_enough(#[case] mut scenario: Scenario) {
+    for object in scenario.objects.iter_mut().filter(|object| object["kind"] == "QuorumCluster") {
+        object["spec"]["gates"]["overrides"] = json!([{"gate": "NodeDrain", "until": "2100-01-01T00:00:00Z"}]);
+    }
+    let (role, set): (Binding, fn(&mut Settings)) = match scenario.subject.namespace.as_str() {
+        "tikv" => (of_one_namespace("tikv"), |settings| only(settings, "tikv")),
+        "registry" => (of_one_namespace("registry"), |settings| only(settings, "registry")),
+        _ => (of_one_namespace("secrets"), |settings| only(settings, "secrets")),
+    };
+    let (outcome, refused) = run_with(&scenario, &[role], None, set);
+    let others: Vec<&String> = refused.iter().filter(|asked| !asked.contains("resource: \"nodes\"")).collect();
+    assert!(others.is_empty(), "{others:?}");
+    assert_eq!(outcome.fault(), None);
+}
+
+fn of_one_namespace(namespace: &'static str) -> Binding {
+    role(include_str!("../../../deploy/rbac-namespace.yaml"), "windlass-operator", Some(namespace))
+}
+
+fn only(settings: &mut Settings, namespace: &str) {
+    settings.namespace = Some(namespace.to_owned());
+    settings.lease_namespace = namespace.to_owned();
+    settings.login_tokens = Tokens::Requested { namespace: namespace.to_owned(), account: "windlass".to_owned() };
+}
+
 /// Who may patch pods can run any image in anybody's: no role that is shipped says so.
 #[test]
 fn h41_no_role_lets_the_operator_change_pods() {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(SHIPPED).expect("manifests");
-    for document in documents {
+    let manifests = [SHIPPED, include_str!("../../../deploy/rbac-namespace.yaml")];
+    let documents = |text| serde_saphyr::from_multiple::<Value>(text).expect("manifests");
+    for document in manifests.into_iter().flat_map(documents) {
         let rules: Vec<PolicyRule> = serde_json::from_value(document["rules"].clone()).unwrap_or_default();
         for rule in rules.iter().filter(|rule| rule.resources.iter().flatten().any(|resource| resource == "pods")) {
             let changing = |verb: &String| !matches!(verb.as_str(), "get" | "list" | "watch" | "delete");

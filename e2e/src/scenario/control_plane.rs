@@ -88,6 +88,11 @@ pub const CHECKS: &[Check] = &[
         run: |stage| Box::pin(authors::quorum(stage)),
     },
     Check {
+        name: "control-plane-namespace",
+        shows: "an operator of one namespace needs no rights beyond it",
+        run: |stage| Box::pin(authors::one_namespace(stage)),
+    },
+    Check {
         name: "control-plane-late-stamp",
         shows: "a stamp that was sent before a take-over and arrives after it is refused",
         run: |stage| Box::pin(fleet::late_stamp(stage)),

@@ -61,14 +61,19 @@ impl Installation {
         Ok(this)
     }
 
-    /// Applies one of the manifests that are shipped.
+    /// Where one of the manifests that are shipped is.
+    pub fn shipped(&self, name: &str) -> String {
+        shown(&deploy().join(name))
+    }
+
+    /// Applies one of them.
     pub fn ship(&self, name: &str) -> Result<String> {
-        self.kubectl(&["apply", "-f", &shown(&deploy().join(name))])
+        self.kubectl(&["apply", "-f", &self.shipped(name)])
     }
 
     /// Takes what one of them says away.
     pub fn withdraw(&self, name: &str) -> Result<String> {
-        self.kubectl(&["delete", "--ignore-not-found", "-f", &shown(&deploy().join(name))])
+        self.kubectl(&["delete", "--ignore-not-found", "-f", &self.shipped(name)])
     }
 
     /// Makes the program's images known to the cluster's node.
@@ -150,7 +155,7 @@ impl Installation {
     /// A client with the same rights, whose requests the API server treats as the operator's.
     pub async fn client(&self) -> Result<Client> {
         let file = self.folder.join("client.kubeconfig");
-        self.write_kubeconfig(&file, &self.server()?, &self.token().await?)?;
+        self.write_kubeconfig(&file, &self.server()?, &self.token(NAMESPACE).await?, NAMESPACE)?;
         crate::cluster::client(&file).await
     }
 
@@ -172,10 +177,32 @@ impl Installation {
         server: &str,
         words: &[&'static str],
     ) -> Result<LocalOperator> {
-        let token = self.token().await?;
+        self.start_in(name, lease_seconds, server, NAMESPACE, words).await
+    }
+
+    /// The same as the account of another namespace.
+    pub async fn start_as(
+        &self,
+        name: &str,
+        lease_seconds: u64,
+        namespace: &str,
+        words: &[&'static str],
+    ) -> Result<LocalOperator> {
+        self.start_in(name, lease_seconds, &self.server()?, namespace, words).await
+    }
+
+    async fn start_in(
+        &self,
+        name: &str,
+        lease_seconds: u64,
+        server: &str,
+        namespace: &str,
+        words: &[&'static str],
+    ) -> Result<LocalOperator> {
+        let token = self.token(namespace).await?;
         let credential = credential(&token).context("the token has no ID")?;
         let file = self.folder.join(format!("{name}.kubeconfig"));
-        self.write_kubeconfig(&file, server, &token)?;
+        self.write_kubeconfig(&file, server, &token, namespace)?;
         let mut operator = LocalOperator {
             program: self.program.clone(),
             kubeconfig: file,
@@ -190,7 +217,7 @@ impl Installation {
         Ok(operator)
     }
 
-    fn write_kubeconfig(&self, file: &Path, server: &str, token: &str) -> Result<()> {
+    fn write_kubeconfig(&self, file: &Path, server: &str, token: &str, namespace: &str) -> Result<()> {
         let mut admin = self.admin()?;
         admin["clusters"][0]["cluster"]["server"] = server.into();
         let cluster = admin["clusters"][0]["name"].clone();
@@ -199,14 +226,14 @@ impl Installation {
             "kind": "Config",
             "clusters": admin["clusters"],
             "users": [{"name": NAME, "user": {"token": token}}],
-            "contexts": [{"name": NAME, "context": {"cluster": cluster, "user": NAME, "namespace": NAMESPACE}}],
+            "contexts": [{"name": NAME, "context": {"cluster": cluster, "user": NAME, "namespace": namespace}}],
             "current-context": NAME,
         });
         Ok(fs::write(file, kubeconfig.to_string())?)
     }
 
-    async fn token(&self) -> Result<String> {
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), NAMESPACE);
+    async fn token(&self, namespace: &str) -> Result<String> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), namespace);
         let request = TokenRequest {
             spec: TokenRequestSpec {
                 audiences: Vec::new(),

@@ -1,4 +1,4 @@
-//! Who may write QuorumClusters, where the API server asks for their own rights.
+//! Who may write QuorumClusters, where the API server asks for their own rights; and what an operator of one namespace may do.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -64,4 +64,36 @@ pub async fn quorum(stage: &Stage) -> Result<()> {
     stage.windlass.ship("author-rights.yaml")?;
     quorum.resource.waits_for(&["MembersUnknown"], 60).await?;
     quorum.is_untouched().await
+}
+
+/// The role for one namespace lets an operator take over and look, there and nowhere else.
+pub async fn one_namespace(stage: &Stage) -> Result<()> {
+    const ALONE: &str = "alone";
+    let quorum = Quorum::create(stage, ALONE).await?;
+    let shipped = stage.windlass.shipped("rbac-namespace.yaml");
+    quorum.kubectl(&["apply", "-f", &shipped])?;
+    let user = format!("system:serviceaccount:{ALONE}:windlass");
+    let may = |words: &str| {
+        let mut all = vec!["auth", "can-i", "--quiet", "--as", &user];
+        all.extend(words.split(' '));
+        stage.windlass.kubectl(&all).is_ok()
+    };
+    ensure!(may("patch statefulsets.apps --namespace alone"), "it may not do its work");
+    for words in [
+        "list quorumclusters.windlass.dev --all-namespaces",
+        "patch statefulsets.apps --namespace default",
+        "patch pods --namespace alone",
+        "get secrets --namespace alone",
+        "get nodes",
+    ] {
+        ensure!(!may(words), "it may {words}");
+    }
+    let words = ["--namespace", ALONE, "--login-account", "alone/windlass"];
+    let operator = stage.windlass.start_as("alone", LEASE_SECONDS, ALONE, &words).await?;
+    quorum.settled("").await?;
+    quorum.resource.waits_for(&["MembersUnknown"], 60).await?;
+    quorum.is_untouched().await?;
+    let log = std::fs::read_to_string(&operator.log)?;
+    ensure!(!log.contains("forbidden"), "it lacks a right:\n{log}");
+    Ok(())
 }
