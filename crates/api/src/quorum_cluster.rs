@@ -247,7 +247,8 @@ impl System {
 }
 
 /// Why a token is not sent.
-const NEEDS_TLS: &str = "without tls, whoever can listen to the network has the token: set tls, or auth.allowPlaintext to accept that";
+const NEEDS_TLS: &str =
+    "without tls, whoever can listen to the network has the token: set tls, or auth.allowPlaintext to accept that";
 
 fn default_port() -> i32 {
     2379
@@ -904,10 +905,11 @@ pub struct S3Destination {
     #[serde(default = "default_region")]
     #[schemars(regex(pattern = r"^[a-z0-9-]{1,64}$"))]
     pub region: String,
-    /// A Secret in this namespace with `accessKeyId` and `secretAccessKey`; putting objects under the prefix is all that they must allow.
+    /// A Secret in this namespace with `accessKeyId` and `secretAccessKey`; putting objects under the prefix is all that they must allow, and
+    /// aborting multipart uploads there, so that nothing is left of one that failed.
     #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub credentials_secret: String,
-    /// A Secret in this namespace with the certificate authority of the service as `ca.crt`; without it, the image's own.
+    /// A Secret in this namespace with the certificate authority of the service as `ca.crt`; without it, those that everybody trusts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub ca_secret: Option<String>,

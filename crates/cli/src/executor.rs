@@ -11,7 +11,7 @@ use windlass_api::{
 };
 use windlass_executor::{
     Class, Error,
-    s3::{Bucket, Key},
+    s3::{Bucket, Key, PART},
     snapshot::{self, Credentials, Member, Order},
     store::Store,
 };
@@ -19,9 +19,6 @@ use windlass_systems::{
     Identity, Network, Secret,
     openbao::{AuthMethod, Login, Namespace},
 };
-
-/// Where an image keeps the certificate authorities that everybody trusts.
-const PUBLIC_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// Which task.
 #[derive(Args)]
@@ -105,7 +102,7 @@ struct Snapshot {
     /// A folder with the files accessKeyId and secretAccessKey
     #[arg(long, value_name = "PATH")]
     s3_credentials: Option<PathBuf>,
-    /// The certificate authorities of the service (PEM); the image's own without it
+    /// The certificate authorities of the service (PEM); those that everybody trusts without it
     #[arg(long, value_name = "FILE")]
     s3_ca_file: Option<PathBuf>,
     /// Where there is room for a snapshot on its way to a bucket
@@ -218,8 +215,11 @@ fn store(asked: &Snapshot) -> Result<Store, Error> {
         Some(_) | None => return Err(invalid(format!("{endpoint} is neither http nor https"))),
     };
     let network = if tls {
-        let roots = asked.s3_ca_file.clone().unwrap_or_else(|| PUBLIC_ROOTS.into());
-        Network::with_tls(&read(&roots)?, None).map_err(|error| invalid(error.to_string()))?
+        let made = match &asked.s3_ca_file {
+            Some(roots) => Network::with_tls(&read(roots)?, None),
+            None => Network::with_public_roots(),
+        };
+        made.map_err(|error| invalid(error.to_string()))?
     } else {
         Network::plain()
     };
@@ -236,6 +236,7 @@ fn store(asked: &Snapshot) -> Result<Store, Error> {
         prefix: asked.s3_prefix.clone(),
         region: asked.s3_region.clone(),
         key: Key { id: half("accessKeyId")?, secret: half("secretAccessKey")? },
+        part: PART,
     };
     Ok(Store::Bucket { bucket: Box::new(bucket), spool: spool.clone() })
 }

@@ -15,9 +15,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 use tracing_subscriber::EnvFilter;
-use windlass_operator::{
-    Context, Settings, SystemClock, client, dial::OverNetwork, serve,
-};
+use windlass_operator::{Context, Settings, SystemClock, client, dial::OverNetwork, serve};
 
 use crate::{access::Access, login::Login};
 
@@ -135,9 +133,9 @@ async fn operate(arguments: Arguments) -> Result<()> {
 /// A kind by its group, for the core group has no resources of anybody's own; and perhaps a field, without the dot before it.
 fn target(text: &str) -> Result<String, String> {
     let (name, field) = text.split_once(':').map_or((text, None), |(name, field)| (name, Some(field)));
-    let is_kind = name.split_once('/').is_some_and(|(group, kind)| {
-        group.contains('.') && kind.starts_with(|first: char| first.is_ascii_uppercase())
-    });
+    let is_kind = name
+        .split_once('/')
+        .is_some_and(|(group, kind)| group.contains('.') && kind.starts_with(|first: char| first.is_ascii_uppercase()));
     let field = field.map(|field| field.trim_start_matches('.'));
     match field {
         None if is_kind => Ok(name.to_owned()),
@@ -189,7 +187,8 @@ mod tests {
         for field in ["examples.windlass.dev/Dicom:spec.image", "examples.windlass.dev/Dicom:.spec.image"] {
             assert_eq!(target(field).as_deref(), Ok("examples.windlass.dev/Dicom:spec.image"));
         }
-        for wrong in ["Dicom", "v1/Pod", "examples.windlass.dev/dicoms", "examples.windlass.dev/Dicom:image", "a.b/C:"] {
+        for wrong in ["Dicom", "v1/Pod", "examples.windlass.dev/dicoms", "examples.windlass.dev/Dicom:image", "a.b/C:"]
+        {
             assert!(target(wrong).is_err(), "{wrong}");
         }
     }

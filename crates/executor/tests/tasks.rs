@@ -22,7 +22,7 @@ use tokio::{
 use windlass_api::{executor::Stored, quorum_cluster::SystemType};
 use windlass_executor::{
     Class, Error,
-    s3::{Bucket, Key},
+    s3::{Bucket, Key, PART},
     snapshot::{Credentials, Member, Order, run},
     store::Store,
 };
@@ -39,6 +39,11 @@ struct Server {
 
 impl Server {
     async fn start(answer: Vec<u8>) -> Self {
+        Self::start_with(vec![answer]).await
+    }
+
+    /// One answer after the other, and the last one for ever.
+    async fn start_with(answers: Vec<Vec<u8>>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let (port, heard) = (listener.local_addr().unwrap().port(), Arc::<Mutex<Vec<Vec<u8>>>>::default());
         let server = Self { port, heard };
@@ -52,8 +57,12 @@ impl Server {
                         Ok(_) | Err(_) => break,
                     }
                 }
-                kept.lock().unwrap().push(request);
-                let _ = socket.write_all(&answer).await;
+                let number = {
+                    let mut kept = kept.lock().unwrap();
+                    kept.push(request);
+                    kept.len() - 1
+                };
+                let _ = socket.write_all(answers.get(number).or(answers.last()).unwrap()).await;
             }
         });
         server
@@ -248,6 +257,10 @@ async fn nothing_is_written_outside(#[case] folder: &str, #[case] file: &str) {
 }
 
 fn bucket(server: &Server, spool: &TempDir) -> Store {
+    bucket_in_parts(server, spool, PART)
+}
+
+fn bucket_in_parts(server: &Server, spool: &TempDir, part: u64) -> Store {
     let bucket = Bucket {
         network: Network::plain(),
         tls: false,
@@ -257,6 +270,7 @@ fn bucket(server: &Server, spool: &TempDir) -> Store {
         prefix: "nightly".into(),
         region: "eu-central-1".into(),
         key: Key { id: "AKIA".into(), secret: "very-secret".into() },
+        part,
     };
     Store::Bucket { bucket: Box::new(bucket), spool: spool.path().into() }
 }
@@ -271,9 +285,11 @@ async fn a_bucket_gets_the_whole_snapshot_with_its_checksum() {
     let request = service.heard().remove(0);
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
     let head = head.to_lowercase();
-    assert!(head.starts_with("put /backups/nightly/etcd-20261115t120000z-1.db "), "{head}");
-    assert!(head.contains("if-none-match: *") && head.contains(&format!("x-amz-content-sha256: {}", stored.sha256)));
-    assert!(head.contains("aws4-hmac-sha256 credential=akia/") && !head.contains("very-secret"), "{head}");
+    assert!(head.starts_with("put /backups/nightly/etcd-20261115t120000z-1.db?"), "{head}");
+    assert!(head.contains("if-none-match: *") && head.contains(&format!("x-amz-meta-sha256: {}", stored.sha256)));
+    assert!(head.contains("content-md5: "), "{head}");
+    assert!(head.contains("x-amz-credential=akia%2f") && !head.contains("very-secret"), "{head}");
+    assert!(head.contains("signedheaders=content-md5%3bhost%3bif-none-match%3bx-amz-meta-sha256"), "{head}");
     assert!(body.len() >= 700_000, "{}", body.len());
     assert!(files(spool.path()).is_empty());
 }
@@ -291,6 +307,69 @@ async fn a_bucket_that_refuses_is_told(#[case] status: &str, #[case] class: Clas
     assert_eq!(error.class, class, "{error}");
     assert!(error.message.contains("s3://backups/nightly/") && !error.message.contains("very-secret"), "{error}");
     assert!(files(spool.path()).is_empty());
+}
+
+/// A service that answers each request as it is told, and the last answer for ever.
+async fn service(answers: &[(&str, &str, &str)]) -> Server {
+    let written = |(status, headers, body): &(&str, &str, &str)| {
+        format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    };
+    Server::start_with(answers.iter().map(written).collect()).await
+}
+
+const BEGUN: (&str, &str, &str) = (
+    "200 OK",
+    "",
+    r#"<InitiateMultipartUploadResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Bucket>backups</Bucket><Key>k</Key><UploadId>up</UploadId></InitiateMultipartUploadResult>"#,
+);
+const PUT: (&str, &str, &str) = ("200 OK", "etag: \"tag\"\r\n", "");
+const BUSY: (&str, &str, &str) = ("503 Slow Down", "", "<Error><Code>SlowDown</Code></Error>");
+const COMPLETED: (&str, &str, &str) = (
+    "200 OK",
+    "",
+    r#"<CompleteMultipartUploadResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Bucket>backups</Bucket><Key>k</Key><ETag>"tag-2"</ETag></CompleteMultipartUploadResult>"#,
+);
+
+/// A snapshot of 10 kB in parts of 4 kB, and what the service heard.
+async fn in_parts(answers: &[(&str, &str, &str)]) -> (Result<Stored, Error>, Vec<String>) {
+    let spool = tempfile::tempdir().unwrap();
+    let member = Server::start(answer("200 OK", &etcd_stream(&[42; 10_000]))).await;
+    let service = service(answers).await;
+    let store = bucket_in_parts(&service, &spool, 4096);
+    let stored = take(&order(SystemType::Etcd, vec![member.member()], store)).await;
+    assert!(files(spool.path()).is_empty());
+    let first = |request: String| request.lines().next().unwrap_or_default().to_owned();
+    (stored, service.heard().into_iter().map(first).collect())
+}
+
+#[tokio::test]
+async fn what_is_large_is_sent_in_parts() {
+    // One part has to be sent twice.
+    let (stored, heard) = in_parts(&[BEGUN, PUT, BUSY, PUT, PUT, COMPLETED]).await;
+    assert_eq!(stored.unwrap().place, "s3://backups/nightly/etcd-20261115T120000Z-1.db");
+    let verbs: Vec<&str> = heard.iter().map(|line| line.split(' ').next().unwrap_or_default()).collect();
+    assert_eq!(verbs, ["POST", "PUT", "PUT", "PUT", "PUT", "POST"], "{heard:?}");
+    let number = |line: &String| line.split('&').find_map(|word| word.strip_prefix("partNumber=").map(str::to_owned));
+    let numbers: Vec<String> = heard.iter().filter_map(number).collect();
+    assert_eq!(numbers, ["1", "2", "2", "3"], "{heard:?}");
+}
+
+#[rstest]
+#[case::a_part_that_is_denied(&[BEGUN, ("403 Forbidden", "", "<Error><Code>AccessDenied</Code></Error>"), ("204 No Content", "", "")], Class::Denied, "AccessDenied")]
+#[case::an_object_that_is_there(&[BEGUN, PUT, PUT, PUT, ("412 Precondition Failed", "", ""), ("204 No Content", "", "")], Class::Store, "already")]
+#[case::a_failure_that_is_said_late(&[BEGUN, PUT, PUT, PUT, ("200 OK", "", "<Error><Code>InternalError</Code></Error>"), ("204 No Content", "", "")], Class::Store, "InternalError")]
+#[case::a_part_without_a_name(&[BEGUN, ("200 OK", "", ""), ("204 No Content", "", "")], Class::Store, "what it calls a part")]
+#[tokio::test]
+async fn nothing_is_left_of_parts_that_make_no_object(
+    #[case] answers: &[(&str, &str, &str)],
+    #[case] class: Class,
+    #[case] why: &str,
+) {
+    let (stored, heard) = in_parts(answers).await;
+    let error = stored.unwrap_err();
+    assert!(error.class == class && error.message.contains(why), "{error}");
+    let last = heard.last().unwrap();
+    assert!(last.starts_with("DELETE ") && last.contains("uploadId=up"), "{heard:?}");
 }
 
 #[rstest]

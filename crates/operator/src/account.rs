@@ -49,11 +49,8 @@ pub fn audience(resource: &Key) -> String {
 pub async fn token(context: &Context, resource: &Key) -> Result<Secret, String> {
     let audience = audience(resource);
     let text = match &context.settings.login_tokens {
-        Tokens::File(path) => {
-            let path = path.display();
-            fs::read_to_string(path.to_string())
-                .map_err(|error| format!("the token to log in with can't be read from {path}: {error}"))?
-        }
+        Tokens::File(path) => fs::read_to_string(path)
+            .map_err(|error| format!("the token to log in with can't be read from {}: {error}", path.display()))?,
         Tokens::Requested { namespace, account } => requested(context, namespace, account, &audience).await?,
     };
     is_for(&text, &audience).map_err(|why| format!("the token to log in with {why}"))?;

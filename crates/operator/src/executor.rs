@@ -324,7 +324,9 @@ impl Mounted {
                 self.option("key-file", &format!("{path}/tls.key"));
             }
         }
-        let Some(Auth { token_secret, kubernetes, jwt, allow_plaintext: _ }) = &resource.spec.system.auth else { return };
+        let Some(Auth { token_secret, kubernetes, jwt, allow_plaintext: _ }) = &resource.spec.system.auth else {
+            return;
+        };
         let audience = audience(&Key::of(resource));
         if let Some(secret) = token_secret {
             let path = self.secret("token", secret);

@@ -176,7 +176,10 @@ mod tests {
         assert!(message.contains("hunter2") && message.contains("hunter4"));
         let told = without_their_words(&message);
         assert!(!told.contains("hunter"), "{told}");
-        assert!(told.starts_with("pd-2 keeps ending, last with exit code 1, Error, ") && told.ends_with("; read it"), "{told}");
+        assert!(
+            told.starts_with("pd-2 keeps ending, last with exit code 1, Error, ") && told.ends_with("; read it"),
+            "{told}"
+        );
         assert!(!without_their_words(message.split("hunter3").next().unwrap_or_default()).contains("hunter"));
         assert_eq!(without_their_words("nothing was said"), "nothing was said");
     }

@@ -207,7 +207,10 @@ async fn h41_a_name_that_is_none_is_refused() {
             (json!({"system": {"tls": {"caSecret": "a", "clientSecret": wrong}}}), "spec.system.tls.clientSecret"),
             (json!({"system": {"type": "Vault", "auth": {"tokenSecret": wrong}}}), "spec.system.auth.tokenSecret"),
             (backup(json!({"serviceAccountName": wrong})), "spec.backup.serviceAccountName"),
-            (backup(json!({"destination": {"volume": {"claimName": wrong}}})), "spec.backup.destination.volume.claimName"),
+            (
+                backup(json!({"destination": {"volume": {"claimName": wrong}}})),
+                "spec.backup.destination.volume.claimName",
+            ),
             (s3(json!({"credentialsSecret": wrong})), "spec.backup.destination.s3.credentialsSecret"),
             (s3(json!({"caSecret": wrong})), "spec.backup.destination.s3.caSecret"),
             (hook(json!({"cronJob": wrong})), "job.cronJob"),
@@ -229,7 +232,9 @@ async fn h41_an_image_that_is_no_reference_is_refused() {
         is_refused(&create(&api(), json!({"upgrade": {"executorImage": wrong}})).await, "spec.upgrade.executorImage");
     }
     let digest = format!("pd@sha256:{}", "0".repeat(64));
-    for right in ["pd", "team/pd:v1", "localhost:5000/pd", "[::1]:5000/a__b/c-d.e:v1_2", "REGISTRY.example/pd:V1", &digest] {
+    for right in
+        ["pd", "team/pd:v1", "localhost:5000/pd", "[::1]:5000/a__b/c-d.e:v1_2", "REGISTRY.example/pd:V1", &digest]
+    {
         let (code, made) = create(&api(), json!({"image": right})).await;
         assert_eq!(code, 201, "{made}");
         assert!(right.parse::<windlass_images::Reference>().is_ok(), "{right}");

@@ -27,7 +27,7 @@ fn spec_with(change: impl Fn(&mut Value)) -> Vec<Value> {
 
 #[test]
 fn an_image_that_cannot_be_parsed() {
-    let objects = spec_with(|spec| spec["image"] = json!("PD:8:5"));
+    let objects = spec_with(|spec| spec["image"] = json!("PingCAP/pd:v8.5.3"));
     let spoken = wrong_until(objects, pd::spec(json!({"image": null})));
     spoken.is_stalled("InvalidSpec", &["spec.image", "correct the field that the message names"]);
 }

@@ -117,9 +117,11 @@ const SHIPPED: &str = include_str!("../../../deploy/rbac.yaml");
 
 /// What `kubectl apply -f deploy/rbac.yaml` binds, and the roles of these names. The Lease is elsewhere in rehearsals.
 fn shipped(names: &[&str]) -> Vec<Binding> {
-    let mut bindings =
-        vec![role(SHIPPED, "windlass-operator", None), role(SHIPPED, "windlass-lease", Some("kube-system")),
-        role(SHIPPED, "windlass-login", Some("windlass-system"))];
+    let mut bindings = vec![
+        role(SHIPPED, "windlass-operator", None),
+        role(SHIPPED, "windlass-lease", Some("kube-system")),
+        role(SHIPPED, "windlass-login", Some("windlass-system")),
+    ];
     bindings.extend(names.iter().map(|name| role(SHIPPED, name, None)));
     bindings
 }
@@ -236,7 +238,8 @@ fn h41_a_fleet_is_stamped_with_the_rights_that_are_shipped_and_those_for_its_kin
 #[case::one_by_one(PD.reference(1))]
 #[case::leader_last(ETCD.leader_last(1))]
 #[case::with_a_token(OPENBAO.reference(1))]
-fn h41_one_namespace_is_enough(#[case] mut scenario: Scenario) {
+fn h41_one_namespace_is_enough(#[case] scenario: Scenario) {
+    let mut scenario = scenario;
     for object in scenario.objects.iter_mut().filter(|object| object["kind"] == "QuorumCluster") {
         object["spec"]["gates"]["overrides"] = json!([{"gate": "NodeDrain", "until": "2100-01-01T00:00:00Z"}]);
     }
@@ -257,7 +260,7 @@ fn of_one_namespace(namespace: &'static str) -> Binding {
 
 fn only(settings: &mut Settings, namespace: &str) {
     settings.namespace = Some(namespace.to_owned());
-    settings.lease_namespace = namespace.to_owned();
+    namespace.clone_into(&mut settings.lease_namespace);
     settings.login_tokens = Tokens::Requested { namespace: namespace.to_owned(), account: "windlass".to_owned() };
 }
 
@@ -284,7 +287,7 @@ fn except_for_a_while(elapsed: Duration) -> bool {
 
 /// An operator that relies on authors' rights alone, where they are asked for at these times.
 fn by_author(in_force: InForce) -> impl Fn(Seat) -> Pin<Box<dyn Future<Output = ()>>> {
-    move |seat: Seat| {
+    move |seat: Seat| -> Pin<Box<dyn Future<Output = ()>>> {
         Box::pin(async move {
             let clock = seat.clock;
             let mut context = context(seat);
@@ -318,8 +321,20 @@ fn between(outcome: &Outcome, seconds: Range<u64>) -> (BTreeSet<String>, Vec<Str
     (said, wrote)
 }
 
+/// An upgrade that is not over before they are gone.
+fn slow_quorum() -> Scenario {
+    let mut scenario = PD.reference(1);
+    for object in scenario.objects.iter_mut().filter(|object| object["kind"] == "QuorumCluster") {
+        object["spec"]["upgrade"]["soak"] = json!("1m");
+    }
+    scenario
+}
+
 /// What an operator does after the policies are gone: a moment later it says so, and nothing more.
-fn after_the_policies_are_gone(scenario: &Scenario, beside: Option<&Program>) -> (Outcome, BTreeSet<String>, Vec<String>) {
+fn after_the_policies_are_gone(
+    scenario: &Scenario,
+    beside: Option<&Program>,
+) -> (Outcome, BTreeSet<String>, Vec<String>) {
     let program = by_author(except_for_a_while);
     let outcome = harness::run_beside(scenario, &[], &program, beside).expect("a runtime");
     let before = between(&outcome, 0..TAKEN_AWAY.start).1;
@@ -331,7 +346,7 @@ fn after_the_policies_are_gone(scenario: &Scenario, beside: Option<&Program>) ->
 
 #[test]
 fn h41_a_quorum_is_left_alone_where_nobody_asks_for_its_authors_rights() {
-    let (outcome, _, wrote) = after_the_policies_are_gone(&PD.reference(1), None);
+    let (outcome, _, wrote) = after_the_policies_are_gone(&slow_quorum(), None);
     let reason = between(&outcome, TAKEN_AWAY).0;
     assert!(reason.contains("AuthorNotAsked"), "{reason:?}");
     assert_eq!(wrote, Vec::<String>::new());
@@ -349,7 +364,7 @@ fn h41_a_fleet_is_left_alone_where_nobody_asks_for_its_authors_rights_any_longer
 
 #[cfg(feature = "seeded-bugs")]
 #[rstest]
-#[case::a_quorum(PD.reference(1), None)]
+#[case::a_quorum(slow_quorum(), None)]
 #[case::a_fleet(stamping::reference(1), Some(&stamping::service as &Program))]
 fn h41_permission_that_is_asked_for_once_is_caught(#[case] scenario: Scenario, #[case] beside: Option<&Program>) {
     use windlass_plan::bug::{Bug, plant};

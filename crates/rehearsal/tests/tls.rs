@@ -20,10 +20,7 @@ use windlass_sim::{
     harness::Seat,
     scenario::{Action, Ending, Subject},
 };
-use windlass_systems::{
-    Secret,
-    transport::{Fault, Peer, Transport},
-};
+use windlass_systems::transport::{Fault, Peer, Transport};
 
 /// A certificate that signs nothing.
 const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----
@@ -79,10 +76,6 @@ struct WithCertificates(Arc<dyn Dial>);
 impl Dial for WithCertificates {
     fn transport(&self, tls: Option<&TlsMaterial>) -> Result<Arc<dyn Transport>, String> {
         Ok(Arc::new(Certified { domain: ".pd.example", way: self.0.transport(tls)? }))
-    }
-
-    fn login_token(&self) -> Result<Secret, String> {
-        self.0.login_token()
     }
 }
 

@@ -79,11 +79,20 @@ impl Network {
 
     /// Trusts the certificates in `roots` (PEM) and nothing else, and shows `identity` to applications that ask for it.
     pub fn with_tls(roots: &[u8], identity: Option<Identity<'_>>) -> Result<Self, NetworkError> {
+        Self::trusting(read_roots(roots)?, identity)
+    }
+
+    /// Trusts the authorities that everybody trusts, which are part of the program: for services outside the cluster.
+    pub fn with_public_roots() -> Result<Self, NetworkError> {
+        Self::trusting(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() }, None)
+    }
+
+    fn trusting(roots: RootCertStore, identity: Option<Identity<'_>>) -> Result<Self, NetworkError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| NetworkError::Setup(error.to_string()))?
-            .with_root_certificates(read_roots(roots)?);
+            .with_root_certificates(roots);
         let mut config = match identity {
             None => builder.with_no_client_auth(),
             Some(Identity { certificate, key }) => {

@@ -55,25 +55,26 @@ impl Installation {
         fs::create_dir_all(&folder)?;
         let kubectl = build(Tool::Kubernetes)?.join("kubectl");
         let this = Self { client, kubectl, kubeconfig: cluster.kubeconfig(), program, folder };
-        let shipped = ["crds", "rbac.yaml", "author-rights.yaml", "flow-control.yaml"].map(|name| shown(&deploy().join(name)));
+        let shipped =
+            ["crds", "rbac.yaml", "author-rights.yaml", "flow-control.yaml"].map(|name| shown(&deploy().join(name)));
         let files = shipped.iter().flat_map(|file| ["-f", file]);
         this.kubectl(&std::iter::once("apply").chain(files).collect::<Vec<_>>())?;
         Ok(this)
     }
 
     /// Where one of the manifests that are shipped is.
-    pub fn shipped(&self, name: &str) -> String {
+    pub fn shipped(name: &str) -> String {
         shown(&deploy().join(name))
     }
 
     /// Applies one of them.
     pub fn ship(&self, name: &str) -> Result<String> {
-        self.kubectl(&["apply", "-f", &self.shipped(name)])
+        self.kubectl(&["apply", "-f", &Self::shipped(name)])
     }
 
     /// Takes what one of them says away.
     pub fn withdraw(&self, name: &str) -> Result<String> {
-        self.kubectl(&["delete", "--ignore-not-found", "-f", &self.shipped(name)])
+        self.kubectl(&["delete", "--ignore-not-found", "-f", &Self::shipped(name)])
     }
 
     /// Makes the program's images known to the cluster's node.
@@ -166,7 +167,13 @@ impl Installation {
 
     /// The same, with another way to the API server.
     pub async fn start_at(&self, name: &str, lease_seconds: u64, server: &str) -> Result<LocalOperator> {
-        self.start_with(name, lease_seconds, server, &["--allow-target", "examples.windlass.dev/Dicom", "--quorums-by-author"]).await
+        self.start_with(
+            name,
+            lease_seconds,
+            server,
+            &["--allow-target", "examples.windlass.dev/Dicom", "--quorums-by-author"],
+        )
+        .await
     }
 
     /// The same, with other words for what it may do.

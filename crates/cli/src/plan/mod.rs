@@ -13,8 +13,9 @@ use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use windlass_api::QuorumCluster;
 use windlass_operator::{
-    Context, Settings, SystemClock, client,
+    Context, Settings, SystemClock,
     account::Tokens,
+    client,
     dial::OverNetwork,
     error::{Class, Error},
     observe::{self, Observed},
@@ -25,7 +26,7 @@ use windlass_plan::forecast::forecast;
 use windlass_systems::transport::Peer;
 
 pub use self::report::Report;
-use crate::access::Access;
+use crate::{access::Access, login::Login};
 
 /// What is planned, and how it is shown.
 #[derive(Args)]

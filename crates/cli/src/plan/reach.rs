@@ -16,9 +16,7 @@ use tokio::{
 };
 use windlass_api::QuorumCluster;
 use windlass_operator::{Dial, dial::TlsMaterial};
-use windlass_systems::{
-    transport::{Peer, Transport},
-};
+use windlass_systems::transport::{Peer, Transport};
 
 /// How long a connection may take to come about.
 const PATIENCE: Duration = Duration::from_secs(2);

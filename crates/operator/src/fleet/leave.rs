@@ -35,12 +35,12 @@ pub async fn refusal(actor: Actor<'_>, target: &TargetKind, plural: &str) -> Res
         return Ok(Some(hold));
     }
     let said = target.plural();
-    let why = if said != plural {
+    let why = if said == plural {
+        unasked(actor.context, Policy::ServiceImages).await?
+    } else {
         Some(format!(
             "its resources are called {plural}, and the author's rights were asked for {said}: say it in spec.target.resource"
         ))
-    } else {
-        unasked(actor.context, Policy::ServiceImages).await?
     };
     Ok(why.map(|why| Hold::new(Reason::TargetNotAllowed, why)))
 }

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{LEASE_SECONDS, Quorum, Stage, set, wait};
+use super::{Installation, LEASE_SECONDS, Quorum, Stage, set, wait};
 
 const NAMESPACE: &str = "quorum-author";
 
@@ -70,7 +70,7 @@ pub async fn quorum(stage: &Stage) -> Result<()> {
 pub async fn one_namespace(stage: &Stage) -> Result<()> {
     const ALONE: &str = "alone";
     let quorum = Quorum::create(stage, ALONE).await?;
-    let shipped = stage.windlass.shipped("rbac-namespace.yaml");
+    let shipped = Installation::shipped("rbac-namespace.yaml");
     quorum.kubectl(&["apply", "-f", &shipped])?;
     let user = format!("system:serviceaccount:{ALONE}:windlass");
     let may = |words: &str| {
