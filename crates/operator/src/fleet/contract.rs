@@ -136,10 +136,9 @@ impl Contract {
     /// Whether it has served. What does not say may have, where it has an image (X1). Where it was seen before it is what it was then: new until
     /// it says otherwise or is up to date, and never new again.
     fn served(&self, seen: &Seen<'_>, before: Option<&Item>, progress: &Fact<Progress>) -> bool {
-        let told = match (&self.deployed, &self.ready) {
-            (Some(deployed), _) => holds(deployed, seen.object).ok(),
-            (None, Some(_)) => None,
-            (None, None) => seen.condition("Deployed").and_then(|one| match one["status"].as_str() {
+        let told = match &self.deployed {
+            Some(deployed) => holds(deployed, seen.object).ok(),
+            None => seen.condition("Deployed").and_then(|one| match one["status"].as_str() {
                 Some("True") => Some(true),
                 Some("False") => Some(false),
                 Some(_) | None => None,

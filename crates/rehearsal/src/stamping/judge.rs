@@ -136,7 +136,8 @@ impl Court {
         self.direction(name, before, after, at);
         let election = self.fleet.pointer("/status/election").cloned().unwrap_or_default();
         let acts = election["id"].as_str().is_some_and(|id| id.contains(&format!("/{}/", change.user)));
-        if !acts || election["settled"] != json!(true) {
+        // Until a successor has touched what was reserved, that may land (H1); the successor itself writes nothing before.
+        if acts != (election["settled"] == json!(true)) {
             self.object(at, &format!("{} stamped {name}, and {election} acts", change.user));
         }
         if !reserved(&self.fleet) {
