@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use windlass_plan::{Hold, Reason};
+
 /// What to do about an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
@@ -74,6 +76,9 @@ pub enum Error {
     /// What the step needs is gone.
     #[error("{0} is gone")]
     Gone(String),
+    /// The step must wait, for a reason that only the API server could know.
+    #[error("{0}")]
+    Held(Hold),
 }
 
 impl Error {
@@ -103,6 +108,26 @@ impl Error {
         self.code() == Some(429)
     }
 
+    /// What a PodDisruptionBudget had against an eviction, where that is why it was refused.
+    pub fn refused_by_budget(&self, budget: &str) -> Option<Hold> {
+        let Self::Kubernetes { source, .. } = self else { return None };
+        let kube::Error::Api(status) = source.as_ref() else { return None };
+        let mut causes = status.details.iter().flat_map(|details| &details.causes);
+        match (status.code, causes.find(|cause| cause.reason == "DisruptionBudget")) {
+            // An API server that has too much to do answers with this code, too, and names no budget.
+            (429, Some(cause)) => {
+                let message = format!("PodDisruptionBudget {budget} lets no pod go now: {}", cause.message);
+                Some(Hold::new(Reason::AwaitingBudget, message))
+            }
+            (500, _) if status.message.contains("more than one PodDisruptionBudget") => {
+                let message =
+                    format!("another PodDisruptionBudget than {budget} covers the pod, so that no eviction passes");
+                Some(Hold::new(Reason::BudgetTooTight, message))
+            }
+            _ => None,
+        }
+    }
+
     /// What the API server answered; none if it did not.
     fn code(&self) -> Option<u16> {
         let Self::Kubernetes { source, .. } = self else { return None };
@@ -118,7 +143,7 @@ impl Error {
                 // 429, 5xx, or no answer at all.
                 Some(_) | None => Class::Transient,
             },
-            Self::NoAnswer { .. } | Self::Application(_) | Self::Described(_) => Class::Transient,
+            Self::NoAnswer { .. } | Self::Application(_) | Self::Described(_) | Self::Held(_) => Class::Transient,
             Self::Lost => Class::Lost,
             Self::EvidenceTooOld(_) | Self::Gone(_) => Class::Stale,
         }
@@ -137,5 +162,48 @@ impl Error {
             source = error.source();
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use rstest::rstest;
+    use serde_json::{Value, json};
+    use windlass_plan::Reason;
+
+    use super::Error;
+
+    fn refused(code: u16, message: &str, cause: Option<&str>) -> Error {
+        let cause = cause.map(|reason| {
+            let message = "The disruption budget theirs needs 2 healthy pods and has 2 currently";
+            json!({"reason": reason, "message": message})
+        });
+        let causes: Vec<Value> = cause.into_iter().collect();
+        let answer = json!({"code": code, "message": message, "details": {"causes": causes}});
+        let status: Status = serde_json::from_value(answer).unwrap();
+        Error::kubernetes("evict", "pods/tikv/pd-0", kube::Error::Api(Box::new(status)))
+    }
+
+    #[rstest]
+    #[case::used_up(429, "Cannot evict pod", Some("DisruptionBudget"), Some(Reason::AwaitingBudget))]
+    #[case::two(
+        500,
+        "This pod has more than one PodDisruptionBudget, which is not supported",
+        None,
+        Some(Reason::BudgetTooTight)
+    )]
+    #[case::too_much_to_do(429, "too many requests", None, None)]
+    #[case::broken(500, "etcd is gone", None, None)]
+    #[case::another_pod(409, "Precondition failed", None, None)]
+    fn a_budget_that_refuses_is_no_failure(
+        #[case] code: u16,
+        #[case] message: &str,
+        #[case] cause: Option<&str>,
+        #[case] expected: Option<Reason>,
+    ) {
+        let hold = refused(code, message, cause).refused_by_budget("theirs");
+        assert_eq!(hold.as_ref().map(|hold| hold.reason), expected);
+        assert!(hold.is_none_or(|hold| hold.message.contains("theirs")));
     }
 }

@@ -98,9 +98,10 @@ pub async fn execute(
         | Step::TakeBack { partition, .. }
         | Step::Park { partition } => patch_set(actor, set, partition_patch(set, *partition)).await,
         Step::HandOver { from, to } => hand_over(actor, resource, observed, from, to).await,
-        Step::DeletePod { pod, uid, .. } | Step::Replace { pod, uid, .. } => {
+        Step::DeletePod { pod, uid, .. } | Step::Replace { pod, uid, through: None, .. } => {
             delete_pod(actor, observed, pod, uid).await
         }
+        Step::Replace { pod, uid, through: Some(budget), .. } => evict_pod(actor, observed, pod, uid, budget).await,
         Step::HoldEvictions => hold_evictions(actor, resource, observed, set).await,
         Step::ReleaseEvictions => release_evictions(actor, observed, set).await,
     }
@@ -202,19 +203,56 @@ async fn hand_over(
 
 /// Deletes a pod, broken or in its turn: the one that was seen, as it was seen, or none (H44). No eviction: our own budget allows none.
 async fn delete_pod(actor: Actor<'_>, observed: &Observed, name: &MemberName, uid: &str) -> Result<(), Error> {
-    let seen = observed.pods.iter().find(|pod| pod.name_any() == name.as_str() && pod.uid().as_deref() == Some(uid));
-    let Some(pod) = seen else { return Err(Error::Gone(format!("pod {name} ({uid})"))) };
-    let namespace = pod.namespace().unwrap_or_default();
-    let api: Api<Pod> = Api::namespaced(actor.context.client.clone(), &namespace);
-    let what = format!("pods/{namespace}/{name}");
+    let Seen { api, what, fence } = seen(actor, observed, name, uid)?;
     if bug::active(Bug::MendByEviction) {
         return actor.write("evict", &what, api.evict(name.as_str(), &EvictParams::default())).await.map(|_| ());
     }
-    // The uid keeps its successor safe, the resourceVersion keeps one safe that has become well meanwhile, and a late request out (H1).
-    let fence = Preconditions { uid: pod.uid(), resource_version: pod.resource_version() };
-    let fence = (!bug::active(Bug::MendUnfenced)).then_some(fence);
     let params = DeleteParams { preconditions: fence, ..DeleteParams::default() };
     actor.write("delete", &what, api.delete(name.as_str(), &params)).await.map(|_| ())
+}
+
+/// Evicts a pod in its turn, the one that was seen, as it was seen, within a budget of somebody else's (H12): whoever evicts another one
+/// meanwhile counts on the same budget. One that changed since is not evicted, and still costs the budget one eviction for a while.
+async fn evict_pod(
+    actor: Actor<'_>,
+    observed: &Observed,
+    name: &MemberName,
+    uid: &str,
+    budget: &str,
+) -> Result<(), Error> {
+    let Seen { api, what, fence } = seen(actor, observed, name, uid)?;
+    // Not `Api::evict`: it sends its options under a name that the API server does not know, and the fence would be lost.
+    let eviction = json!({
+        "apiVersion": "policy/v1", "kind": "Eviction",
+        "metadata": {"name": name.as_str()},
+        "deleteOptions": {"preconditions": fence},
+    });
+    let params = PostParams::default();
+    let sent = api.create_subresource::<_, kube::core::Status>("eviction", name.as_str(), &params, &eviction);
+    match actor.write("evict", &what, sent).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.refused_by_budget(budget).map_or(error, Error::Held)),
+    }
+}
+
+/// A pod as it was seen, and the fence that a request for it carries.
+struct Seen {
+    api: Api<Pod>,
+    what: String,
+    fence: Option<Preconditions>,
+}
+
+fn seen(actor: Actor<'_>, observed: &Observed, name: &MemberName, uid: &str) -> Result<Seen, Error> {
+    let pod = observed.pods.iter().find(|pod| pod.name_any() == name.as_str() && pod.uid().as_deref() == Some(uid));
+    let Some(pod) = pod else { return Err(Error::Gone(format!("pod {name} ({uid})"))) };
+    let namespace = pod.namespace().unwrap_or_default();
+    // The uid keeps its successor safe, the resourceVersion keeps one safe that has become well meanwhile, and a late request out (H1).
+    let fence = Preconditions { uid: pod.uid(), resource_version: pod.resource_version() };
+    Ok(Seen {
+        api: Api::namespaced(actor.context.client.clone(), &namespace),
+        what: format!("pods/{namespace}/{name}"),
+        fence: (!bug::active(Bug::MendUnfenced)).then_some(fence),
+    })
 }
 
 /// Lets no eviction of the set's pods through (H12).

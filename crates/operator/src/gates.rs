@@ -35,8 +35,8 @@ fn unlocked(resource: &QuorumCluster, set: &StatefulSet) -> Outcome {
     Outcome::Hold(Hold::new(Reason::Locked, format!("{what} is locked by {by}")))
 }
 
-/// No node under a member is cordoned. Whoever cordons one is about to empty it, and a member that moves is one that is down.
-fn nodes_stay(pods: &[Pod], nodes: &BTreeMap<String, Fact<bool>>) -> Outcome {
+/// No node under a member is being emptied: a member that moves is one that is down.
+fn nodes_stay(pods: &[Pod], nodes: &BTreeMap<String, Fact<Option<String>>>) -> Outcome {
     let mut unknown = None;
     for pod in pods {
         let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()).filter(|node| !node.is_empty())
@@ -44,9 +44,9 @@ fn nodes_stay(pods: &[Pod], nodes: &BTreeMap<String, Fact<bool>>) -> Outcome {
             continue;
         };
         match nodes.get(node) {
-            Some(Fact::Known(false)) => {}
-            Some(Fact::Known(true)) => {
-                let message = format!("node {node} under {} is cordoned", pod.name_any());
+            Some(Fact::Known(None)) => {}
+            Some(Fact::Known(Some(why))) => {
+                let message = format!("node {node} under {} {why}", pod.name_any());
                 return Outcome::Hold(Hold::new(Reason::NodeDraining, message));
             }
             Some(Fact::Unknown(why)) => {

@@ -19,6 +19,7 @@ pub mod controller;
 pub mod describe;
 pub mod dial;
 pub mod digest;
+pub mod emptying;
 pub mod error;
 pub mod events;
 pub mod execute;

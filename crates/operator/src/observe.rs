@@ -38,6 +38,7 @@ use crate::{
     auth::NoToken,
     author::{Policy, unasked},
     dial::TlsMaterial,
+    emptying,
     error::{Class, Error},
     executor::{self, Task},
     logs, prepull,
@@ -53,8 +54,8 @@ pub struct Observed {
     pub set: Option<StatefulSet>,
     /// Its pods, by ownership.
     pub pods: Vec<Pod>,
-    /// Whether the nodes under the pods are cordoned; none where nobody looked.
-    pub nodes: Option<BTreeMap<String, Fact<bool>>>,
+    /// What says that the nodes under the pods are being emptied, if anything does; none where nobody looked.
+    pub nodes: Option<BTreeMap<String, Fact<Option<String>>>>,
     /// The PodDisruptionBudgets of the namespace.
     pub budgets: Vec<PodDisruptionBudget>,
     /// The other QuorumClusters of the namespace.
@@ -242,20 +243,20 @@ pub fn is_owned(object: &impl Resource, uid: Option<&str>) -> bool {
     uid.is_some() && owners.iter().any(|owner| owner.controller == Some(true) && Some(owner.uid.as_str()) == uid)
 }
 
-/// Whether the nodes under these pods are cordoned: one by one, for there may be thousands of others. One that is not there, or may not
+/// Whether the nodes under these pods are being emptied: one by one, for there may be thousands of others. One that is not there, or may not
 /// be read, is not known.
-async fn nodes(context: &Context, pods: &[Pod]) -> Result<BTreeMap<String, Fact<bool>>, Error> {
+async fn nodes(context: &Context, pods: &[Pod]) -> Result<BTreeMap<String, Fact<Option<String>>>, Error> {
     let api: Api<Node> = Api::all(context.client.clone());
     let names: BTreeSet<&String> =
         pods.iter().filter_map(|pod| pod.spec.as_ref()?.node_name.as_ref()).filter(|name| !name.is_empty()).collect();
     let looks = names.into_iter().map(async |name| {
-        let cordoned = match get(context, &format!("nodes/{name}"), &api, name).await {
-            Ok(Some(node)) => Fact::Known(node.spec.and_then(|spec| spec.unschedulable).unwrap_or(false)),
+        let emptied = match get(context, &format!("nodes/{name}"), &api, name).await {
+            Ok(Some(node)) => Fact::Known(emptying::why(&node)),
             Ok(None) => Fact::Unknown("it does not exist".to_owned()),
             Err(error) if error.class() == Class::Refused => Fact::Unknown(error.story()),
             Err(error) => return Err(error),
         };
-        Ok((name.clone(), cordoned))
+        Ok((name.clone(), emptied))
     });
     join_all(looks).await.into_iter().collect()
 }

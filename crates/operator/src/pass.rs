@@ -20,6 +20,8 @@ use crate::{
 
 /// When to look again after an act: what it did takes a moment to show.
 const AFTER_ACT: Duration = Duration::from_millis(100);
+/// When to look again after a budget let nobody go.
+const AFTER_REFUSAL: Duration = Duration::from_secs(2);
 /// When to look again at what is older than our own write.
 const AFTER_STALE: Duration = Duration::from_millis(500);
 
@@ -200,7 +202,8 @@ async fn carry_on(
         }
     };
     match &plan.decision {
-        Decision::Act(step) => act(actor, &recorded, observed, container, step).await,
+        // Boxed: a step holds the answer to an eviction, too.
+        Decision::Act(step) => Box::pin(act(actor, &recorded, observed, container, step)).await,
         Decision::Wait { on, recheck } => {
             context.metrics.hold(on.reason);
             tell_if_new(actor, resource, on, false).await;
@@ -240,6 +243,15 @@ async fn act(
             Ok(Next::After(AFTER_ACT))
         }
         Err(Error::EvidenceTooOld(_)) => too_old(actor, resource, observed).await,
+        // No failure: it is tried again when what is in the way has passed.
+        Err(Error::Held(hold)) => {
+            actor.context.metrics.hold(hold.reason);
+            let before = resource.status.clone().unwrap_or_default();
+            let status = report::held(&before, resource, &hold, actor.context.clock.now());
+            report::write(actor, resource, QuorumClusterStatus { gates: before.gates, ..status }).await?;
+            tell_if_new(actor, resource, &hold, hold.reason.needs_a_person()).await;
+            Ok(Next::After(AFTER_REFUSAL))
+        }
         Err(error) => {
             if matches!(error.class(), Class::Transient | Class::Refused) {
                 let note = format!("{step}: {}", error.story());

@@ -1,6 +1,11 @@
 //! From what was read to what can be decided on, or the reason why not. Pure.
 
-use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod, policy::v1::PodDisruptionBudget};
+use std::time::Duration;
+
+use k8s_openapi::{
+    api::{apps::v1::StatefulSet, core::v1::Pod, policy::v1::PodDisruptionBudget},
+    apimachinery::pkg::util::intstr::IntOrString,
+};
 use kube::{
     ResourceExt,
     core::{Selector, SelectorExt},
@@ -8,7 +13,7 @@ use kube::{
 use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
     Hold, MemberName, Quorum, Reason, Record, View, Want, Workload,
-    quorum::majority,
+    budget::{Budget, Counts},
     want::Trigger,
     workload::{Evictions, Pod as SeenPod, Revision, Strategy},
 };
@@ -56,6 +61,8 @@ pub fn validate(resource: &QuorumCluster, observed: &Observed) -> Result<Validat
         return Err(Hold::new(Reason::InvalidSpec, format!("spec.system.auth: {why}")));
     }
     let mut want = translate::want(&resource.spec, &view.workload.image)?;
+    // The deadline is for getting ready; for how long a pod must stay so is the StatefulSet's to say.
+    want.deadlines.ready = want.deadlines.ready.saturating_add(view.workload.min_ready);
     if want.snapshot.is_some()
         && view.record.is_none()
         && let Err(hold) = &observed.executor_image
@@ -95,7 +102,7 @@ fn view(
     let status = resource.status.clone().unwrap_or_default();
     let resumed = resource.spec.requests.resume.is_some() && resource.spec.requests.resume != status.requests.resume;
     let pods = pods(&workload, observed);
-    let evictions = evictions(set, &observed.budgets);
+    let evictions = evictions(set, &observed.pods, &observed.budgets);
     let quorum = quorum(resource, observed);
     let approvals = translate::approvals(&resource.spec, &status);
     let external = gates::external(resource, observed, set);
@@ -199,6 +206,7 @@ pub fn workload(set: &StatefulSet, image: String) -> Result<Workload, Hold> {
             spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or(0),
         )?,
         replicas: count("replicas", spec.replicas.unwrap_or(1))?,
+        min_ready: Duration::from_secs(count("minReadySeconds", spec.min_ready_seconds.unwrap_or(0))?.into()),
         strategy,
         image,
         observed: status.observed_generation.is_some() && status.observed_generation >= set.metadata.generation,
@@ -238,32 +246,45 @@ pub fn budget_name(set: &str) -> String {
     format!("windlass-{set}")
 }
 
-/// Who holds evictions of the set's pods (H12). The template's labels stand for the pods'.
-fn evictions(set: &StatefulSet, budgets: &[PodDisruptionBudget]) -> Evictions {
-    let labels =
+/// Who holds evictions of the set's pods (H12).
+fn evictions(set: &StatefulSet, pods: &[Pod], budgets: &[PodDisruptionBudget]) -> Evictions {
+    let template =
         set.spec.as_ref().and_then(|spec| spec.template.metadata.as_ref()).and_then(|meta| meta.labels.clone());
-    let labels = labels.unwrap_or_default();
-    let covers = |budget: &&PodDisruptionBudget| {
+    let template = template.unwrap_or_default();
+    let mut covering: Vec<(&PodDisruptionBudget, bool)> = Vec::new();
+    for budget in budgets {
         let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
-        selector
-            .and_then(|selector| Selector::try_from(selector).ok())
-            .is_some_and(|selector| selector.matches(&labels))
-    };
-    let covering: Vec<&PodDisruptionBudget> = budgets.iter().filter(covers).collect();
+        // One that can't be read selects nothing, for Kubernetes neither.
+        let Some(Ok(selector)) = selector.map(Selector::try_from) else { continue };
+        let selected = pods.iter().filter(|pod| selector.matches(pod.labels())).count();
+        let of_template = selector.matches(&template);
+        if selected > 0 || of_template {
+            // Where no pod is there, the template stands for them.
+            covering.push((budget, selected == pods.len() && (of_template || selected > 0)));
+        }
+    }
     let mine = budget_name(&set.name_any());
-    if covering.iter().any(|budget| budget.name_any() == mine) {
+    let lets_nobody_go = |budget: &PodDisruptionBudget| {
+        budget.spec.as_ref().and_then(|spec| spec.max_unavailable.as_ref()) == Some(&IntOrString::Int(0))
+    };
+    if covering.iter().any(|(budget, all)| *all && budget.name_any() == mine && lets_nobody_go(budget)) {
         return Evictions::HeldByUs;
     }
-    let replicas = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
-    let leaves_majority = |budget: &PodDisruptionBudget| {
-        let status = budget.status.as_ref().filter(|status| status.observed_generation >= budget.metadata.generation);
-        let kept = status.and_then(|status| usize::try_from(status.desired_healthy).ok()).unwrap_or(0);
-        kept >= majority(usize::try_from(replicas).unwrap_or(0))
-    };
-    match covering.as_slice() {
-        [] => Evictions::Open,
-        [one] if !leaves_majority(one) => Evictions::Loose(one.name_any()),
-        // With two of them on one pod, Kubernetes lets no eviction through at all.
-        [one, ..] => Evictions::HeldBy(one.name_any()),
+    if covering.is_empty() {
+        return Evictions::Open;
     }
+    Evictions::Theirs(covering.into_iter().map(|(budget, selects_all)| see_budget(budget, selects_all)).collect())
+}
+
+fn see_budget(budget: &PodDisruptionBudget, selects_all: bool) -> Budget {
+    let status = budget.status.as_ref().filter(|status| {
+        status.observed_generation.is_some() && status.observed_generation >= budget.metadata.generation
+    });
+    let count = |count: i32| u32::try_from(count).unwrap_or(0);
+    let counts = status.map(|status| Counts {
+        expected: count(status.expected_pods),
+        desired: count(status.desired_healthy),
+        allowed: count(status.disruptions_allowed),
+    });
+    Budget { name: budget.name_any(), selects_all, counts }
 }

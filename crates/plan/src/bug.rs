@@ -38,6 +38,16 @@ pub enum Bug {
     LeaseNotChecked,
     /// Evictions are let through while a member is down.
     EvictionsNotHeld,
+    /// A pod that somebody else's budget covers is deleted past it: a drain that counts on the same budget takes another one.
+    BudgetBypassed,
+    /// A budget over other pods, too, or over some of ours, is taken for one that keeps a majority of ours.
+    BudgetOfOthersCounts,
+    /// A member is permitted under a budget that spares one pod: the controller's delete is not counted before a drain has taken another.
+    BudgetCountsTooLate,
+    /// A budget of somebody else's that is taken away while a member is down is not replaced by ours.
+    BudgetGoneUnnoticed,
+    /// A pod counts as ready as soon as it is, whatever `minReadySeconds` says.
+    MinReadyIgnored,
     /// Nothing is recorded before an act.
     NoIntent,
     /// A broken pod is deleted before the template is mended: it comes back as broken as it was.

@@ -106,7 +106,7 @@ pub enum Step {
         /// What its successor is made from.
         image: String,
     },
-    /// Delete the pod of a sound member whose turn has come under OnDelete: the one that was seen, as it was seen.
+    /// Delete or evict the pod of a sound member whose turn has come under OnDelete: the one that was seen, as it was seen.
     Replace {
         /// Which.
         pod: MemberName,
@@ -114,6 +114,8 @@ pub enum Step {
         uid: String,
         /// What its successor is made from.
         image: String,
+        /// The PodDisruptionBudget of somebody else's that it is evicted within; none where ours holds, and it is deleted (H12).
+        through: Option<String>,
     },
     /// Let evictions through again.
     ReleaseEvictions,
@@ -192,9 +194,13 @@ impl fmt::Display for Step {
             Self::DeletePod { pod, uid, image } => {
                 write!(f, "delete broken pod {pod} ({uid}) so that it comes back from image {image}")
             }
-            Self::Replace { pod, uid, image } => {
+            Self::Replace { pod, uid, image, through: None } => {
                 write!(f, "delete pod {pod} ({uid}) so that it comes back from image {image}")
             }
+            Self::Replace { pod, uid, image, through: Some(budget) } => write!(
+                f,
+                "evict pod {pod} ({uid}) within PodDisruptionBudget {budget} so that it comes back from image {image}"
+            ),
             Self::ReleaseEvictions => f.write_str("let evictions through again"),
             Self::Park { partition } => write!(f, "hold all pods at the reached version (partition {partition})"),
         }

@@ -25,7 +25,7 @@ use crate::{
     version::Version,
     want::Want,
     window,
-    workload::{Evictions, Pod, View},
+    workload::{Pod, View},
 };
 
 /// The question: may this pod be taken down now?
@@ -411,7 +411,12 @@ fn unready(view: &View, pod: &Pod) -> Hold {
     match &pod.trouble {
         _ if pod.terminating => Hold::new(Reason::PodNotReady, format!("pod {name} is terminating")),
         Some(trouble) => Hold::new(trouble.reason(), format!("pod {name} is not ready: {trouble}{}", more(pod))),
-        None => Hold::new(reason, format!("pod {name} is not ready{member}{}", more(pod))),
+        None => {
+            let min_ready = view.workload.min_ready.as_secs();
+            let long =
+                if min_ready == 0 { String::new() } else { format!(" for {min_ready}s, as minReadySeconds asks") };
+            Hold::new(reason, format!("pod {name} is not ready{long}{member}{}", more(pod)))
+        }
     }
 }
 
@@ -478,22 +483,6 @@ fn leadership_stays(ask: &Ask<'_>) -> Verdict {
                 "{name} has leader-priority {}, {heir} has {priority}: leadership would not stay with {heir}",
                 member.priority
             ),
-        )),
-    }
-}
-
-/// Whether a drain is kept from taking the quorum down while a member is replaced (H12). An error where somebody's own budget is in the
-/// way: a second one on the same pods would make every eviction fail.
-pub fn evictions_held(want: &Want, view: &View) -> Result<bool, Hold> {
-    let accepted = want.accept_downtime && !can_spare_one(view.quorum.size());
-    match &view.evictions {
-        _ if bug::active(Bug::EvictionsNotHeld) => Ok(true),
-        Evictions::HeldByUs | Evictions::HeldBy(_) => Ok(true),
-        Evictions::Open => Ok(false),
-        Evictions::Loose(_) if accepted => Ok(true),
-        Evictions::Loose(name) => Err(Hold::new(
-            Reason::BudgetTooLoose,
-            format!("PodDisruptionBudget {name} would let a drain take the quorum down while a member is replaced"),
         )),
     }
 }

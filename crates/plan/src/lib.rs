@@ -19,6 +19,7 @@
 //!                  │   ├─ approval  what a person approved
 //!                  │   ├─ prepull   the new image on the nodes before anybody stops
 //!                  │   └─ pace      how long members take, and how long they have been well
+//!                  ├─ budget    what keeps a drain from taking a second member down
 //!                  ├─ permit    a lowered partition that Kubernetes has not used yet
 //!                  ├─ retarget  somebody changes their mind half way
 //!                  ├─ path      which versions lead to which
@@ -33,6 +34,7 @@
 #![deny(missing_docs, clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 pub mod approval;
+pub mod budget;
 pub mod bug;
 pub mod decision;
 pub mod fact;

@@ -5,7 +5,7 @@
 //! | the StatefulSet's strategy | RollingUpdate | OnDelete |
 //! | held with the template | partition = replicas (H8) | by the strategy itself, `rollingUpdate` gone (H22) |
 //! | whose turn | the highest outdated | whoever is down already (H13), followers from the top, the leader |
-//! | let go | the partition is lowered: a permit (H9) | the pod is deleted, the one that was seen |
+//! | let go | the partition is lowered: a permit (H9) | the pod is deleted or evicted (H12), the one that was seen |
 //! | comes back from the new template | at or above the partition | always |
 //! | concluded | currentRevision == updateRevision (H11) | when all are well: currentRevision never moves (H7) |
 
@@ -104,15 +104,24 @@ pub(crate) fn next<'a>(want: &Want, view: &'a View, record: &Record) -> Option<&
     }
 }
 
+/// What a pod goes through.
+pub(crate) struct Exits {
+    /// The partition as it was found.
+    pub partition: u32,
+    /// The budget that it is evicted within; none where a budget of ours lets nobody else go.
+    pub through: Option<String>,
+}
+
 /// Lets this pod go: everything that must hold before does.
 pub(crate) fn let_go(
     want: &Want,
     view: &View,
     record: &mut Record,
     victim: &Pod,
-    partition: u32,
+    exits: Exits,
     now: Timestamp,
 ) -> Decision {
+    let Exits { partition, through } = exits;
     record.stage = None;
     record.enter(StageKind::Replace, &victim.name, now);
     match record.order {
@@ -127,7 +136,7 @@ pub(crate) fn let_go(
         Order::LeaderLast => {
             record.hand_over = None;
             let (uid, image) = (victim.uid.clone(), record.target.image.clone());
-            Decision::Act(Step::Replace { pod: victim.name.clone(), uid, image })
+            Decision::Act(Step::Replace { pod: victim.name.clone(), uid, image, through })
         }
     }
 }

@@ -5,6 +5,7 @@
 use jiff::Timestamp;
 
 use crate::{
+    budget::{self, Exit},
     bug::{self, Bug},
     decision::{Decision, Hold, Plan, Step},
     gate, mend, poison,
@@ -69,7 +70,8 @@ fn objection(want: &Want, view: &View, record: &Record, pod: &Pod, partition: u3
     if view.quorum.leader.is(&pod.name) && !alone(view) && !ignored {
         return Err(Hold::new(Reason::LeaderUnknown, format!("{} leads now", pod.name)));
     }
-    if !gate::evictions_held(want, view)? {
+    let broken = mend::is_lost(want, view, record, pod);
+    if budget::exit(want, view, record.order, broken)? == Exit::HoldFirst {
         return Err(Hold::new(Reason::QuorumAtRisk, "nothing keeps a drain from taking a second member down"));
     }
     if record.is_changed(view) {
@@ -102,14 +104,33 @@ pub(crate) fn release_if_idle(decision: Decision, view: &View) -> Decision {
         Decision::Wait { on, .. } => on.reason.is_idle(),
         Decision::Act(_) => false,
     };
-    let up = view.pods.iter().all(Pod::is_up) && gate::pods_present(view).is_ok();
-    // A replaced member that has not joined is down because of us, ready or not: a drain would take a second one.
-    let joined = |pod: &Pod| view.quorum.member(&pod.name).is_some_and(Member::is_healthy);
-    let all_joined = |record: &Record| poison::as_if_it_stood(view, record).updated().all(joined);
-    let idle = view.permitted().is_none() && up && view.record.as_ref().is_none_or(all_joined);
-    if resting && idle && view.evictions == Evictions::HeldByUs {
+    if resting && is_quiet(view) && view.evictions == Evictions::HeldByUs {
         Decision::Act(Step::ReleaseEvictions)
     } else {
         decision
     }
+}
+
+/// Evictions that nobody holds while a member that we let go is not back: the budget that held them was taken away, and ours takes its
+/// place.
+pub(crate) fn hold_if_open(decision: Decision, view: &View, record: Option<&Record>) -> Decision {
+    let waits = match &decision {
+        Decision::Wait { .. } | Decision::Halt { .. } => true,
+        Decision::Act(_) | Decision::Done => false,
+    };
+    let away = record.is_some_and(|record| record.replacing.is_some()) && !is_quiet(view);
+    if waits && away && view.evictions == Evictions::Open && !bug::active(Bug::BudgetGoneUnnoticed) {
+        Decision::Act(Step::HoldEvictions)
+    } else {
+        decision
+    }
+}
+
+/// Whether nobody is on the way out or back.
+fn is_quiet(view: &View) -> bool {
+    let up = view.pods.iter().all(Pod::is_up) && gate::pods_present(view).is_ok();
+    // A replaced member that has not joined is down because of us, ready or not: a drain would take a second one.
+    let joined = |pod: &Pod| view.quorum.member(&pod.name).is_some_and(Member::is_healthy);
+    let all_joined = |record: &Record| poison::as_if_it_stood(view, record).updated().all(joined);
+    view.permitted().is_none() && up && view.record.as_ref().is_none_or(all_joined)
 }

@@ -75,8 +75,12 @@ pub enum Reason {
     MemberBehind,
     /// A replaced member runs another version than the one asked for.
     VersionMismatch,
-    /// A PodDisruptionBudget of somebody else's allows more evictions than the quorum can spare (H12).
+    /// A PodDisruptionBudget of somebody else's allows more evictions than the quorum can spare, or covers other pods than these (H12).
     BudgetTooLoose,
+    /// A PodDisruptionBudget of somebody else's lets no member go at all (H12).
+    BudgetTooTight,
+    /// A PodDisruptionBudget of somebody else's lets no member go now (H12).
+    AwaitingBudget,
     /// A member's leader-priority would undo the hand-over (H19).
     LeaderPriority,
     /// No maintenance window is open, or the one that is closes too soon.
@@ -223,7 +227,15 @@ impl Reason {
             }
             Self::MemberBehind => "wait for the member to catch up",
             Self::VersionMismatch => "make spec.version say what the image contains, or ask for the old version again",
-            Self::BudgetTooLoose => "make the budget leave a majority: set its maxUnavailable to 1",
+            Self::BudgetTooLoose => {
+                "make the budget leave a majority of exactly these pods as the message says, or delete it: Windlass holds one of its own then"
+            }
+            Self::BudgetTooTight => {
+                "set the budget's maxUnavailable to 1 and keep one budget for these pods, or delete it: Windlass holds one of its own then"
+            }
+            Self::AwaitingBudget => {
+                "wait; if it stays, kubectl describe the PodDisruptionBudget that the message names, and its pods"
+            }
             Self::LeaderPriority => "set the member's leader-priority no higher than the others'",
             Self::WindowClosed => {
                 "wait for the next window, change spec.gates.windows, or override MaintenanceWindow in spec.gates.overrides"
@@ -233,7 +245,7 @@ impl Reason {
             }
             Self::Soaking => "wait; spec.upgrade.soak says for how long, and spec.gates.overrides can set Soak aside",
             Self::NodeDraining => {
-                "uncordon the node, or wait until its pods have moved; it goes on by itself, or override NodeDrain in spec.gates.overrides"
+                "uncordon the node, take the taint off, or wait until its pods have moved; it goes on by itself, or override NodeDrain in spec.gates.overrides"
             }
             Self::AwaitingImage => {
                 "wait; if it stays, kubectl describe the Job windlass-pull-… and its pod, or override ImagePulled in spec.gates.overrides"
@@ -373,6 +385,7 @@ impl Reason {
             | Self::MembersDoNotMatch
             | Self::VersionMismatch
             | Self::BudgetTooLoose
+            | Self::BudgetTooTight
             | Self::LeaderPriority
             // Logging in once more did not help.
             | Self::TokenRefused
@@ -413,6 +426,7 @@ impl Reason {
             | Self::Soaking
             | Self::NodeDraining
             | Self::AwaitingImage
+            | Self::AwaitingBudget
             | Self::Locked
             | Self::CheckFailed
             | Self::AnalysisFailed

@@ -12,6 +12,7 @@
 use jiff::Timestamp;
 
 use crate::{
+    budget,
     bug::{self, Bug},
     decision::{Decision, Hold, Step},
     follow, gate,
@@ -69,6 +70,12 @@ pub(crate) fn at_rest(
         return wait_or_halt(hold);
     }
     let order = Order::asked(want, view);
+    // A budget that no member could go under is told before anything is written.
+    if let Err(hold) = budget::exit(want, view, order, false)
+        && hold.reason.needs_a_person()
+    {
+        return halt(hold);
+    }
     if let Some(first) = gate::may_begin(want, view, order, now) {
         return first;
     }

@@ -15,13 +15,14 @@ use jiff::Timestamp;
 
 use crate::{
     approval,
+    budget::{self, Exit},
     bug::{self, Bug},
     decision::{Decision, Hold, Plan, Step},
     follow,
     gate::{self, Ask, BEFORE_RESTART, Gate},
     handover, lag,
     mend::{self, BEFORE_MEND},
-    order::{self, Order},
+    order::{self, Exits, Order},
     pace, permit, poison, prepull,
     quorum::MemberName,
     reason::{Reason, Stalls},
@@ -44,6 +45,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(2);
 pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
     let view = &*approval::take_in(want, view);
     let view = &*lag::take_in(want, view, now);
+    let view = &*view.as_of(now);
     let mut record = view.record.clone();
     if let Some(record) = &mut record {
         note_progress(record, view);
@@ -56,7 +58,7 @@ pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
         decision = request::heed(want, view, &mut record, given_up.as_ref(), now);
     }
     let attempt = snapshot::attempt(&decision, view, record.as_ref());
-    let decision = permit::release_if_idle(decision, view).punctual(now);
+    let decision = permit::hold_if_open(permit::release_if_idle(decision, view), view, record.as_ref()).punctual(now);
     let decision = lag::watch(decision, record.as_ref());
     if let Some(record) = &mut record {
         pace::begun(&decision, record, now);
@@ -275,12 +277,14 @@ pub(crate) fn roll(want: &Want, view: &View, record: &mut Record, partition: u32
         record.stage = None;
         record.hand_over = None;
     }
-    match gate::evictions_held(want, view) {
-        Ok(true) => {}
-        Ok(false) => return Decision::Act(Step::HoldEvictions),
+    let broken = mend::is_lost(want, view, record, victim);
+    let through = match budget::exit(want, view, record.order, broken) {
+        Ok(Exit::HoldFirst) => return Decision::Act(Step::HoldEvictions),
+        Ok(Exit::Plain) => None,
+        Ok(Exit::Evicted(budget)) => Some(budget),
         Err(hold) => return wait_or_halt(hold),
-    }
-    order::let_go(want, view, record, victim, partition, now)
+    };
+    order::let_go(want, view, record, victim, Exits { partition, through }, now)
 }
 
 /// While leadership is on its way nobody knows who leads; that is what was asked for, and its own clock runs.

@@ -1,11 +1,12 @@
 //! The StatefulSet and its pods as read in this pass, and the [`View`] that a decision is made from.
 
-use std::fmt;
+use std::{borrow::Cow, fmt, time::Duration};
 
 use jiff::Timestamp;
 
 use crate::{
     approval::Approvals,
+    budget::Budget,
     bug::{self, Bug},
     fact::Fact,
     outcome::ExternalGate,
@@ -55,6 +56,8 @@ pub struct Workload {
     pub first_ordinal: u32,
     /// How many pods it shall have.
     pub replicas: u32,
+    /// For how long a pod must have been ready to count as that (`minReadySeconds`).
+    pub min_ready: Duration,
     /// How they are replaced.
     pub strategy: Strategy,
     /// The image of the managed container in the pod template.
@@ -107,12 +110,10 @@ impl Pod {
 pub enum Evictions {
     /// Nobody.
     Open,
-    /// A PodDisruptionBudget of ours.
+    /// A PodDisruptionBudget of ours, which lets nobody go.
     HeldByUs,
-    /// A PodDisruptionBudget that was there already, and always leaves a majority.
-    HeldBy(String),
-    /// A PodDisruptionBudget that was there already, and lets more go than the quorum can spare.
-    Loose(String),
+    /// PodDisruptionBudgets of somebody else's, which select some of the pods or all of them.
+    Theirs(Vec<Budget>),
 }
 
 /// Everything that a decision about one workload is made from, all of it read in one pass.
@@ -147,6 +148,21 @@ pub struct View {
 }
 
 impl View {
+    /// What this means at a moment: a pod that has not been ready for as long as its StatefulSet asks is not ready yet. Kubernetes itself
+    /// goes on to the next one only then, and a process that ends after a while shows it.
+    pub(crate) fn as_of(&self, now: Timestamp) -> Cow<'_, Self> {
+        let min_ready = self.workload.min_ready;
+        if min_ready.is_zero() || bug::active(Bug::MinReadyIgnored) {
+            return Cow::Borrowed(self);
+        }
+        let mut view = self.clone();
+        for pod in &mut view.pods {
+            let long_enough = |since: &Timestamp| since.saturating_add(min_ready).is_ok_and(|until| until <= now);
+            pod.ready_since = pod.ready_since.filter(long_enough);
+        }
+        Cow::Owned(view)
+    }
+
     /// Pods that are not made from the newest template, lowest index first.
     pub fn outdated(&self) -> impl DoubleEndedIterator<Item = &Pod> {
         self.pods.iter().filter(|pod| self.is_outdated(pod))

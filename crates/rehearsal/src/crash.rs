@@ -263,9 +263,12 @@ fn late_verbs(outcome: &Outcome) -> usize {
 
 /// What must be the same however the operator was treated: the StatefulSet, the members, what the resource says.
 pub fn end_state(outcome: &Outcome) -> Value {
-    let last = |resource: &str| {
+    let set = outcome.subject.pointer("/spec/workload/statefulSet").and_then(Value::as_str).unwrap_or_default();
+    let last = |resource: &str, name: &str| {
         outcome.journal.iter().rev().find_map(|entry| match &entry.event {
-            Event::Write(change) if change.resource == resource => change.after.as_deref().cloned(),
+            Event::Write(change) if change.resource == resource && change.name == name => {
+                change.after.as_deref().cloned()
+            }
             Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,
         })
     };
@@ -276,7 +279,8 @@ pub fn end_state(outcome: &Outcome) -> Value {
         Event::Write(_) | Event::Verb { .. } | Event::Note(_) => None,
     });
     let members: Vec<(String, String, bool)> = truth.unwrap_or_default();
-    let set = last("statefulsets.apps").unwrap_or_default();
+    let ours = last("poddisruptionbudgets.policy", &format!("windlass-{set}"));
+    let set = last("statefulsets.apps", set).unwrap_or_default();
     let status = &outcome.subject["status"];
     json!({
         "set": set["spec"],
@@ -286,7 +290,7 @@ pub fn end_state(outcome: &Outcome) -> Value {
         "version": status["currentVersion"],
         "upgrade": status["upgrade"],
         "jobs": jobs(outcome),
-        "evictions": last("poddisruptionbudgets.policy").map(|budget| budget["spec"]["selector"].clone()),
+        "evictions": ours.map(|budget| budget["spec"]["selector"].clone()),
     })
 }
 

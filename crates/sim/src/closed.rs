@@ -16,6 +16,9 @@ const LOCK: &str = "/metadata/annotations/windlass.dev~1locked-by";
 /// The check that no ConfigMap has the label `freeze=yes`, by its name.
 const FREEZE: &str = "no-freeze";
 
+/// What autoscalers put on a node that they are about to empty.
+const LEAVING: [&str; 2] = ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"];
+
 /// Namespace and name of a StatefulSet.
 type Name = (String, String);
 
@@ -40,7 +43,10 @@ impl Closed {
         match change.resource.as_str() {
             "nodes" => {
                 let cordoned = after.and_then(|after| after.pointer("/spec/unschedulable")) == Some(&Value::Bool(true));
-                note(&mut self.nodes, change.name.clone(), cordoned, at);
+                let taints = after.and_then(|after| after.pointer("/spec/taints")).and_then(Value::as_array);
+                let leaves = |taint: &Value| taint["key"].as_str().is_some_and(|key| LEAVING.contains(&key));
+                let leaving = taints.is_some_and(|taints| taints.iter().any(leaves));
+                note(&mut self.nodes, change.name.clone(), cordoned || leaving, at);
             }
             "configmaps" => {
                 let says = text("/metadata/labels/freeze") == "yes";
@@ -88,7 +94,7 @@ impl Closed {
             return Some(format!("ConfigMap {name} says freeze"));
         }
         let cordoned = nodes.find(|node| self.nodes.get(*node).is_some_and(long));
-        cordoned.filter(|_| !aside("NodeDrain")).map(|node| format!("node {node} under a member is cordoned"))
+        cordoned.filter(|_| !aside("NodeDrain")).map(|node| format!("node {node} under a member is being emptied"))
     }
 }
 

@@ -332,6 +332,7 @@ fn act(cluster: &Cluster, slots: &[Slot], action: &Action) {
         Action::Node { name, up: false } => world.node_down(name),
         Action::Drain(node) => world.drain(node),
         Action::Uncordon(node) => world.uncordon(node),
+        Action::Empty(node) => world.empty(node),
         Action::FreezeControllers(how_long) => world.freeze_controllers(clock.elapsed() + *how_long),
         Action::Elect(place) => world.elect(&place.namespace, set_of(&place.pod), &place.pod),
         Action::Priority(place, priority) => {

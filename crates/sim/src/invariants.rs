@@ -15,7 +15,7 @@
 //!   stored since the last upgrade ended (D2);
 //! - a quorum that is called ready for minutes although a member is not well;
 //! - a leader that is asked to hand over again and again, and stays (D4);
-//! - a quorum lost to an eviction while we had a member down (H12);
+//! - a quorum lost to an eviction while we had a member down (H12), unless somebody had just taken their own budget away;
 //! - a write of an operator after another one had settled its take-over (H1).
 //!
 //! Nobody sees the present. What a write is judged by is the truth within [`EVIDENCE`] before it: a write is wrong if it was wrong
@@ -80,6 +80,7 @@ pub fn judge(journal: &[Entry], is_ours: impl Fn(&str) -> bool) -> Verdict {
         closed: Closed::default(),
         words: Words::default(),
         managed: BTreeMap::new(),
+        uncovered: BTreeMap::new(),
     };
     for entry in journal {
         judge.see(entry);
@@ -102,6 +103,8 @@ struct Judge<'a> {
     words: Words,
     /// Which set a QuorumCluster is about.
     managed: BTreeMap<Name, Name>,
+    /// When somebody last removed or changed a budget of theirs, by namespace.
+    uncovered: BTreeMap<String, Timestamp>,
 }
 
 #[derive(Default)]
@@ -217,6 +220,13 @@ impl Judge<'_> {
             "pods" => self.pod_write(at, &name, change),
             "quorumclusters.windlass.dev" => self.wish(at, change),
             "jobs.batch" => self.job_write(change),
+            "poddisruptionbudgets.policy" if !ours => {
+                let spec =
+                    |object: &Option<std::sync::Arc<Value>>| object.as_deref().map(|object| object["spec"].clone());
+                if change.verb == Verb::Delete || spec(&change.before) != spec(&change.after) {
+                    self.uncovered.insert(change.namespace.clone(), at);
+                }
+            }
             _ => {}
         }
     }
@@ -579,7 +589,17 @@ impl Judge<'_> {
                 let freed = set.template_written;
                 pod.and_then(|pod| pod.evicted).is_some_and(|evicted| freed.is_some_and(|freed| evicted > freed))
             });
-            if let Some(evicted) = evicted
+            let at_once = |evicted: Timestamp| {
+                let uncovered = self.uncovered.get(&name.0).filter(|uncovered| **uncovered <= evicted);
+                uncovered.is_some_and(|uncovered| evicted.duration_since(*uncovered).unsigned_abs() < REACTION)
+            };
+            let too_soon = |pod: &str| {
+                self.pods.get(&(name.0.clone(), pod.to_owned())).and_then(|pod| pod.evicted).is_some_and(at_once)
+            };
+            if evicted.is_some_and(|evicted| too_soon(&evicted.pod)) {
+                // Nobody could have held it in time.
+                self.verdict.races += 1;
+            } else if let Some(evicted) = evicted
                 && !set.accept_downtime
             {
                 violations.push(format!(

@@ -132,6 +132,8 @@ pub enum Action {
     Drain(String),
     /// And lets pods on it again.
     Uncordon(String),
+    /// Somebody evicts what is on a node and does not cordon it.
+    Empty(String),
     /// The StatefulSet controller stands still for so long.
     FreezeControllers(Duration),
     /// Leadership goes to this member, by an election that nobody asked for.

@@ -227,11 +227,13 @@ impl World {
     }
 
     fn ready(&mut self) -> bool {
-        let now = self.now;
+        // As long ago as it takes to count.
+        let min_ready = self.view.workload.min_ready;
+        let since = self.now.saturating_sub(min_ready).unwrap_or(Timestamp::MIN);
         let unready = |pod: &&Pod| !pod.is_up() && pod.trouble.is_none() && self.returns(pod);
         let Some(name) = self.view.pods.iter().find(unready).map(|pod| pod.name.clone()) else { return false };
         for pod in self.view.pods.iter_mut().filter(|pod| pod.name == name) {
-            pod.ready_since = Some(now);
+            pod.ready_since = Some(since);
         }
         true
     }

@@ -8,17 +8,16 @@ use windlass_plan::{
     MemberName, Reason, View,
     outcome::{About, Asked, ExternalGate, Outcome},
     rollout,
-    workload::Evictions,
 };
 
-use crate::support::{Answer, NEW, answer, half_way, name, noon, record_mut, want};
+use crate::support::{Answer, NEW, answer, half_way, name, noon, record_mut, theirs, want};
 
 use Answer::{Act, Wait};
 
 /// `pd-2` of three is replaced and well since noon, `pd-1` is next, and somebody said yes.
 fn scene(at: Timestamp, about: About) -> View {
     let mut view = half_way(3, 0, 1);
-    view.evictions = Evictions::HeldBy("pd-pdb".into());
+    view.evictions = theirs(3, 3);
     record_mut(&mut view).settled_since = [(name(2), noon())].into();
     let asked = Some(Asked { at, about, again: Reason::AnalysisFailed });
     view.external = vec![ExternalGate { asked, ..ExternalGate::new("Analysis/errors", Outcome::Pass) }];

@@ -13,12 +13,13 @@ use windlass_plan::{
     snapshot::Progress,
     stage::HandOver,
     want::OnDeadline,
+    workload::Evictions,
 };
 
 use super::mends::about_to_delete;
 use crate::support::{
-    NEW, NEWER, OLD, POSITION, decide, half_way, image, member_mut, name, noon, pod_mut, record_mut, rest, revision,
-    want,
+    NEW, NEWER, OLD, POSITION, decide, half_way, half_way_on_delete, image, member_mut, name, noon, pod_mut,
+    record_mut, rest, revision, theirs, want,
     world::{RANDOM_STORIES, World, random_story},
 };
 
@@ -56,6 +57,42 @@ fn a_proven_template_stands() {
     (world.broken, world.only_unready_are_broken) = ([NEW].into(), true);
     let _ = world.run();
     assert_eq!(world.templates(), [image(NEW)], "somebody serves from it");
+}
+
+fn a_pod_under_their_budget_is_evicted() {
+    let mut world = World::on_delete(3, 0);
+    world.view.evictions = theirs(3, 2);
+    assert_eq!(world.run(), Decision::Done);
+}
+
+fn a_budget_over_two_sets_is_no_budget() {
+    let mut view = half_way_on_delete(3, 0, 1);
+    view.evictions = theirs(6, 4);
+    assert!(!matches!(decide(&want(NEW), &view), Decision::Act(_)), "the pods that it keeps may be the others");
+}
+
+fn a_budget_that_spares_one_is_not_enough_for_a_permit() {
+    let mut view = half_way(3, 0, 1);
+    view.evictions = theirs(3, 2);
+    assert!(!matches!(decide(&want(NEW), &view), Decision::Act(_)), "a drain may take another one");
+}
+
+fn a_pod_that_is_ready_since_a_moment_is_waited_for() {
+    let mut view = half_way(3, 0, 1);
+    view.workload.min_ready = Duration::from_secs(30);
+    pod_mut(&mut view, 2).ready_since = Some(noon() - Duration::from_secs(29));
+    assert!(!matches!(decide(&want(NEW), &view), Decision::Act(_)), "the next one goes too early");
+}
+
+fn a_budget_that_is_taken_away_is_replaced() {
+    let mut world = World::on_delete(3, 0);
+    world.view.evictions = theirs(3, 2);
+    while world.count("MemberReplaced") == 0 {
+        let _ = world.pass();
+    }
+    world.view.evictions = Evictions::Open;
+    let _ = world.pass();
+    assert_eq!(world.view.evictions, Evictions::HeldByUs, "a drain would take a second one");
 }
 
 fn an_upgrade_under_on_delete_ends() {
@@ -235,6 +272,11 @@ fn a_yes_to_one_member_is_none_to_the_next() {
 #[case(Bug::HandOverUnbounded, leadership_that_stays_is_asked_to_move_only_so_often)]
 #[case(Bug::AbortedHandOverFinished, a_hand_over_that_nobody_wants_any_more_is_not_finished)]
 #[case(Bug::FailedPullCounts, a_member_whose_node_lacks_the_image_stays)]
+#[case(Bug::BudgetBypassed, a_pod_under_their_budget_is_evicted)]
+#[case(Bug::BudgetOfOthersCounts, a_budget_over_two_sets_is_no_budget)]
+#[case(Bug::BudgetCountsTooLate, a_budget_that_spares_one_is_not_enough_for_a_permit)]
+#[case(Bug::BudgetGoneUnnoticed, a_budget_that_is_taken_away_is_replaced)]
+#[case(Bug::MinReadyIgnored, a_pod_that_is_ready_since_a_moment_is_waited_for)]
 #[case(Bug::SnapshotNotAwaited, a_snapshot_is_waited_for)]
 #[case(Bug::GivenUpForgotten, an_upgrade_that_was_given_up_is_not_begun_again)]
 #[case(Bug::DeadlineForcesDowngrade, a_deadline_is_no_reason_for_a_downgrade)]

@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_nanos(1);
 
 /// Evictions of our own are let through while a person is waited for, which is tested elsewhere.
 fn theirs() -> Evictions {
-    Evictions::HeldBy("pd-pdb".into())
+    crate::support::theirs(3, 3)
 }
 
 /// `pd-2` of three was replaced and lacks what this stage waits for, since noon.
@@ -238,4 +238,19 @@ fn an_election_after_a_member_was_done_starts_no_clock() {
     let plan = rollout::plan(&want(NEW), &view, noon());
     assert_eq!(answer(&plan.decision), Wait(Reason::LeaderUnknown));
     assert_eq!(plan.record.and_then(|record| record.stage), None);
+}
+
+/// A pod counts as ready when it has been that for as long as its StatefulSet asks, in both orders.
+#[rstest]
+#[case::too_short(29, Wait(Reason::PodNotReady))]
+#[case::long_enough(30, Act("MemberPermitted"))]
+fn a_replaced_pod_is_ready_after_min_ready_seconds(#[case] seconds: u64, #[case] expected: Answer) {
+    let mut view = half_way(3, 0, 1);
+    view.workload.min_ready = Duration::from_secs(30);
+    pod_mut(&mut view, 2).ready_since = Some(noon() - Duration::from_secs(seconds));
+    let told = crate::support::decide(&want(NEW), &view);
+    assert_eq!(answer(&told), expected, "{told:?}");
+    if let Wait(_) = expected {
+        assert!(hold(&told).message.contains("30s, as minReadySeconds asks"), "{told:?}");
+    }
 }

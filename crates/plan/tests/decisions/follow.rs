@@ -3,7 +3,7 @@
 use rstest::rstest;
 use windlass_plan::{Decision, Fact, Reason, Step, want::Trigger, workload::Strategy};
 
-use crate::support::{NEW, NEWER, OLD, hold, name, pod_mut, world::World};
+use crate::support::{NEW, NEWER, OLD, hold, image, name, pod_mut, revision, world::World};
 
 #[rstest]
 fn pods_are_replaced_leader_last_and_the_template_is_not_touched(
@@ -94,6 +94,28 @@ fn an_older_template_is_refused_once_the_newer_one_has_led(#[case] half_way: boo
     }
     let replaced = world.deleted.len();
     world.edit(OLD);
+    assert_eq!(hold(&world.run()).reason, Reason::DowngradeNotAllowed, "{:?}", world.steps);
+    assert_eq!(world.deleted.len(), replaced);
+    world.want.allow_downgrade = true;
+    assert_eq!(world.run(), Decision::Done);
+    assert!(world.everybody_runs(OLD));
+}
+
+/// Nobody new had led when the way back began; then the old leader was lost, and one of them came to lead (H15).
+#[test]
+fn a_way_back_ends_when_a_newer_member_comes_to_lead() {
+    let mut world = World::following(5, 0);
+    world.edit(NEW);
+    world.run_until_replaced(3);
+    world.edit(OLD);
+    while world.view.record.as_ref().is_none_or(|record| record.target.image != image(OLD)) {
+        let _ = world.pass();
+    }
+    let newer =
+        world.view.pods.iter().find(|pod| pod.revision == revision(NEW) && pod.is_up()).map(|pod| pod.name.clone());
+    world.view.quorum.leader = Fact::Known(newer.expect("somebody is new"));
+    let _ = world.pass();
+    let replaced = world.deleted.len();
     assert_eq!(hold(&world.run()).reason, Reason::DowngradeNotAllowed, "{:?}", world.steps);
     assert_eq!(world.deleted.len(), replaced);
     world.want.allow_downgrade = true;

@@ -9,12 +9,12 @@ use windlass_plan::{
     approval::Mode,
     forecast::{End, Move, Note, forecast},
     outcome::{CONCURRENT_OPERATION, ExternalGate, NODE_DRAIN, Outcome, State},
-    workload::{Evictions, Strategy as Update},
+    workload::Strategy as Update,
 };
 
 use crate::support::{
     NEW, NEWER, OLD, arbitrary::anything, half_way, half_way_on_delete, member_mut, noon, permitted, pod_mut,
-    remove_pod, rest, rest_on_delete, target, unknown, version, want, window, world::World,
+    remove_pod, rest, rest_on_delete, target, theirs, unknown, version, want, window, world::World,
 };
 
 fn foresee(want: &Want, view: &View) -> Forecast {
@@ -190,7 +190,7 @@ fn one_or_two_members_are_blocked_until_downtime_is_accepted(
 fn there_is_nothing_to_foresee_where_all_is_done() {
     let mut done = rest(3, 0);
     assert_eq!(foresee(&want(OLD), &done).end, End::Done);
-    done.evictions = Evictions::HeldBy("pd-pdb".into());
+    done.evictions = theirs(3, 3);
     let seen = foresee(&Want { paused: true, ..want(OLD) }, &done);
     assert_eq!((seen.decision.clone(), words(&seen), blocked(&seen)), (Decision::Done, vec![], None));
     assert_eq!((seen.gates.len(), seen.way, seen.notes), (0, None, vec![]));
@@ -316,7 +316,7 @@ fn locks_and_cordoned_nodes_are_told_when_they_would_hold() {
 #[case::nobody_leads(|view: &mut View| view.quorum.leader = unknown(), Reason::LeaderUnknown)]
 #[case::gone(|view: &mut View| remove_pod(view, 1), Reason::PodNotReady)]
 #[case::not_known(|view: &mut View| view.quorum.members = unknown(), Reason::MembersUnknown)]
-#[case::loose(|view: &mut View| view.evictions = Evictions::Loose("pd-pdb".into()), Reason::BudgetTooLoose)]
+#[case::loose(|view: &mut View| view.evictions = theirs(3, 1), Reason::BudgetTooLoose)]
 fn what_is_wrong_and_none_of_our_doing_is_not_wished_away(#[case] spoil: fn(&mut View), #[case] reason: Reason) {
     let mut view = rest(3, 0);
     spoil(&mut view);
@@ -375,7 +375,7 @@ fn really(world: &mut World) -> (Vec<Step>, bool) {
 /// Which pod of a name is deleted is not known before it exists.
 fn nameless(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
     let nameless = |step| match step {
-        Step::Replace { pod, image, .. } => Step::Replace { pod, uid: String::new(), image },
+        Step::Replace { pod, image, through, .. } => Step::Replace { pod, uid: String::new(), image, through },
         Step::DeletePod { pod, image, .. } => Step::DeletePod { pod, uid: String::new(), image },
         other @ (Step::TakeSnapshot { .. }
         | Step::StartJob { .. }

@@ -10,7 +10,7 @@ use windlass_plan::{
 
 use crate::support::{
     Answer, NEW, NEWER, OLD, POSITION, answer, decide, half_way, hold, image, member, member_mut, name, partition,
-    plan, pod_mut, remove_pod, rest, revision, target, unknown, version, want, world::World,
+    plan, pod_mut, remove_pod, rest, revision, target, theirs, unknown, version, want, world::World,
 };
 
 use Answer::{Act, Halt, Wait};
@@ -92,7 +92,7 @@ fn an_upgrade_does_not_begin_when(#[case] change: Change, #[case] expected: Answ
 fn an_upgrade_does_not_go_on_when(#[case] change: Change, #[case] expected: Answer) {
     let (mut want, mut view) = (want(NEW), half_way(5, 0, 1));
     // A person who is waited for lets drains go on first; here nothing of ours holds them.
-    view.evictions = Evictions::HeldBy("pd-pdb".into());
+    view.evictions = theirs(5, 4);
     change(&mut want, &mut view);
     let decision = decide(&want, &view);
     assert_eq!(answer(&decision), expected, "{decision:?}");

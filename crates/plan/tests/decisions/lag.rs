@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use windlass_plan::{Fact, Plan, Reason, View, rollout, stage::StageKind, workload::Evictions};
+use windlass_plan::{Fact, Plan, Reason, View, rollout, stage::StageKind};
 
-use crate::support::{Answer, NEW, answer, half_way, hold, member_mut, name, noon, record_mut, unknown, want};
+use crate::support::{Answer, NEW, answer, half_way, hold, member_mut, name, noon, record_mut, theirs, unknown, want};
 
 use Answer::{Act, Halt, Wait};
 
 /// `pd-2` of three is replaced, `pd-0` leads, and nobody knows where anybody is in the log.
 fn busy() -> View {
     let mut view = half_way(3, 0, 1);
-    view.evictions = Evictions::HeldBy("pd-pdb".into());
+    view.evictions = theirs(3, 3);
     view
 }
 

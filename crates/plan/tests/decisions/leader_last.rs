@@ -11,7 +11,7 @@ use windlass_plan::{
 
 use crate::support::{
     Answer, NEW, NEWER, OLD, answer, decide, half_way_on_delete, hold, image, member_mut, name, noon, plan, pod_mut,
-    record_mut, remove_pod, rest, rest_on_delete, revision, target, unknown, version, want, world::World,
+    record_mut, remove_pod, rest, rest_on_delete, revision, target, theirs, unknown, version, want, world::World,
 };
 
 use Answer::{Act, Halt, Wait};
@@ -239,7 +239,7 @@ fn the_strategy_is_switched_only_when(#[case] change: fn(&mut Want, &mut View), 
 #[case::held(rolling(3), "RollingUpdate with partition 3")]
 fn a_strategy_that_somebody_changes_is_noticed(#[case] strategy: Strategy, #[case] words: &str) {
     let mut view = half_way_on_delete(3, 0, 1);
-    (view.workload.strategy, view.evictions) = (strategy, Evictions::HeldBy("pd-pdb".into()));
+    (view.workload.strategy, view.evictions) = (strategy, theirs(3, 2));
     let told = decide(&want(NEW), &view);
     assert_eq!(answer(&told), Halt(Reason::StrategyChanged));
     assert!(hold(&told).message.contains(words), "{told:?}");
@@ -253,7 +253,7 @@ type Change = fn(&mut Want, &mut View);
 #[rstest]
 #[case::nothing(|_: &mut Want, _: &mut View| {}, Act("MemberReplaced"))]
 #[case::evictions_are_open(|_: &mut Want, view: &mut View| view.evictions = Evictions::Open, Act("EvictionsHeld"))]
-#[case::a_loose_budget(|_: &mut Want, view: &mut View| view.evictions = Evictions::Loose("b".into()), Halt(Reason::BudgetTooLoose))]
+#[case::a_loose_budget(|_: &mut Want, view: &mut View| view.evictions = theirs(5, 2), Halt(Reason::BudgetTooLoose))]
 #[case::the_leader_is_unknown(|_: &mut Want, view: &mut View| view.quorum.leader = unknown(), Wait(Reason::LeaderUnknown))]
 #[case::a_member_is_unknown(|_: &mut Want, view: &mut View| member_mut(view, 1).healthy = unknown(), Wait(Reason::MembersUnknown))]
 #[case::a_new_one_is_behind(|_: &mut Want, view: &mut View| member_mut(view, 4).position = Fact::Known(Some(0)), Wait(Reason::MemberBehind))]
@@ -273,7 +273,7 @@ type Change = fn(&mut Want, &mut View);
 }, Halt(Reason::MembersDoNotMatch))]
 fn the_next_one_is_deleted_only_when(#[case] change: Change, #[case] expected: Answer) {
     let (mut want, mut view) = (want(NEW), half_way_on_delete(5, 0, 1));
-    view.evictions = Evictions::HeldBy("pd-pdb".into());
+    view.evictions = theirs(5, 4);
     change(&mut want, &mut view);
     let decision = decide(&want, &view);
     assert_eq!(answer(&decision), expected, "{decision:?}");
@@ -281,7 +281,7 @@ fn the_next_one_is_deleted_only_when(#[case] change: Change, #[case] expected: A
 
 #[test]
 fn a_pod_is_named_by_its_uid() {
-    let expected = Step::Replace { pod: name(3), uid: "3-of-8.5.0".into(), image: image(NEW) };
+    let expected = Step::Replace { pod: name(3), uid: "3-of-8.5.0".into(), image: image(NEW), through: None };
     assert_eq!(decide(&want(NEW), &half_way_on_delete(5, 0, 1)), Decision::Act(expected));
 }
 
@@ -372,7 +372,7 @@ fn nobody_is_handed_over_to_when_a_new_one_leads_already() {
 
 fn stepping_down(attempts: u32) -> (Want, View) {
     let mut view = half_way_on_delete(3, 0, 2);
-    view.evictions = Evictions::HeldBy("pd-pdb".into());
+    view.evictions = theirs(3, 2);
     record_mut(&mut view).hand_over = Some(HandOver { pod: name(0), since: noon(), attempts });
     (Want { names_target: false, ..want(NEW) }, view)
 }

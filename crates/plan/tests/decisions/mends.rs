@@ -12,7 +12,7 @@ use windlass_plan::{
 
 use crate::support::{
     Answer, NEW, NEWER, OLD, answer, decide, half_way, hold, image, member_mut, name, noon, plan, pod_mut, record_mut,
-    remove_pod, revision, stage, target, unknown, version, want, world::World,
+    remove_pod, revision, stage, target, theirs, unknown, version, want, world::World,
 };
 
 use Answer::{Act, Halt, Wait};
@@ -353,7 +353,7 @@ fn an_image_that_was_wrong_and_has_led_is_not_corrected_unasked() {
 fn a_mend_below_what_has_led_is_a_downgrade() {
     let mut view = troubled(crash());
     record_mut(&mut view).highest_led = Some(version("9.0.0"));
-    view.evictions = Evictions::HeldBy("pd-pdb".into());
+    view.evictions = theirs(3, 3);
     assert_eq!(answer(&decide(&want(NEWER), &view)), Halt(Reason::DowngradeNotAllowed));
 }
 

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod asked;
+mod budgets;
 #[cfg(feature = "seeded-bugs")]
 mod bugs;
 mod deadlines;

@@ -13,7 +13,7 @@ use windlass_plan::{
 
 use crate::support::{
     Answer, NEW, NEWER, OLD, answer, decide, half_way_on_delete, hold, image, member_mut, name, noon, plan, pod_mut,
-    record_mut, remove_pod, revision, stage, target, unknown, version, want, world::World,
+    record_mut, remove_pod, revision, stage, target, theirs, unknown, version, want, world::World,
 };
 
 use Answer::{Act, Halt, Wait};
@@ -75,7 +75,7 @@ type Change = fn(&mut Want, &mut View);
 }, Halt(Reason::DeadlineExceeded))]
 fn a_template_is_put_back_at_once_when(#[case] change: Change, #[case] expected: Answer) {
     let (mut want, mut view) = (want(NEW), poisoned());
-    view.evictions = Evictions::HeldBy("pd-pdb".into());
+    view.evictions = theirs(3, 2);
     change(&mut want, &mut view);
     let told = plan(&want, &view);
     assert_eq!(answer(&told.decision), expected, "{:?}", told.decision);
@@ -121,7 +121,7 @@ fn it_is_told_at_once_and_a_person_is_called_at_the_deadline() {
 #[case::the_way_on_is_closed(|want: &mut Want, _: &mut View| want.target = target("8.4.0"), Halt(Reason::DowngradeNotAllowed))]
 fn nobody_is_touched_while_it_is_put_back(#[case] change: Change, #[case] expected: Answer) {
     let (mut want, mut view) = (want(NEW), put_back());
-    view.evictions = Evictions::HeldBy("pd-pdb".into());
+    view.evictions = theirs(3, 2);
     change(&mut want, &mut view);
     let decision = decide(&want, &view);
     assert_eq!(answer(&decision), expected, "{decision:?}");
@@ -235,7 +235,7 @@ fn a_revert_that_nobody_can_live_on_is_put_back() {
 #[case::it_has_not(None, Act("TemplateWritten"))]
 fn a_member_of_another_version_is_no_reason_to_go_back(#[case] led: Option<&str>, #[case] expected: Answer) {
     let mut view = half_way_on_delete(3, 0, 1);
-    view.evictions = Evictions::HeldBy("pd-pdb".into());
+    view.evictions = theirs(3, 2);
     member_mut(&mut view, 2).version = Fact::Known(version(NEWER));
     let record = record_mut(&mut view);
     (record.proof, record.highest_led) = (Proof::Pending, led.map(version));

@@ -13,7 +13,7 @@ use windlass_plan::{
     snapshot::{Attempt, Progress},
     trouble::Log,
     want::Trigger,
-    workload::Strategy as Update,
+    workload::{Evictions, Strategy as Update},
 };
 
 use crate::support::{Answer, answer, arbitrary::anything, noon};
@@ -148,7 +148,7 @@ proptest! {
         // One at a time.
         prop_assert!(view.pods.iter().all(|pod| !pod.terminating));
         prop_assert!((0..view.workload.replicas).all(|index| view.pod(&view.workload.member(index)).is_some()));
-        prop_assert_ne!(&view.evictions, &windlass_plan::workload::Evictions::Open);
+        prop_assert_ne!(&view.evictions, &Evictions::Open);
         if want.accept_downtime && view.workload.replicas <= 2 {
             return Ok(());
         }
@@ -161,7 +161,12 @@ proptest! {
         if let Decision::Act(Step::Permit { pod, partition }) = plan(&want, &view).decision {
             let highest = view.outdated().max_by_key(|pod| pod.index).expect("somebody is outdated");
             prop_assert_eq!((&pod, partition), (&highest.name, highest.index));
-            prop_assert_ne!(&view.evictions, &windlass_plan::workload::Evictions::Open);
+            prop_assert_ne!(&view.evictions, &Evictions::Open);
+            if let Evictions::Theirs(budgets) = &view.evictions && !is_lost(&view, &pod) {
+                let counts = budgets[0].counts.expect("they were counted");
+                let spare = counts.desired == counts.expected || counts.desired > view.workload.replicas / 2 + 1;
+                prop_assert!(spare || want.accept_downtime, "H12: {:?}", counts);
+            }
             prop_assert_eq!(&view.workload.image, &plan(&want, &view).record.expect("recorded").target.image);
         }
     }
@@ -202,7 +207,7 @@ proptest! {
     #[test]
     fn a_sound_pod_is_deleted_only_in_its_turn_and_comes_back_right((want, view) in anything()) {
         let plan = plan(&want, &view);
-        let Decision::Act(Step::Replace { pod: name, uid, image }) = plan.decision else { return Ok(()) };
+        let Decision::Act(Step::Replace { pod: name, uid, image, through }) = plan.decision else { return Ok(()) };
         let pod = view.pod(&name).expect("it was seen");
         let record = plan.record.expect("recorded first");
         prop_assert_eq!(record.order, Order::LeaderLast);
@@ -212,7 +217,16 @@ proptest! {
         prop_assert_eq!(record.revision.as_ref(), Some(&view.workload.update_revision));
         prop_assert_ne!(&pod.revision, &view.workload.update_revision);
         prop_assert!(!record.is_put_back());
-        prop_assert_ne!(&view.evictions, &windlass_plan::workload::Evictions::Open);
+        match (&view.evictions, through) {
+            (Evictions::HeldByUs, None) => {}
+            (Evictions::Theirs(budgets), Some(_)) => {
+                let counts = budgets[0].counts.expect("they were counted");
+                let majority = view.workload.replicas / 2 + 1;
+                prop_assert!(counts.desired >= majority || want.accept_downtime && view.workload.replicas <= 2);
+                prop_assert!(counts.expected == view.workload.replicas && counts.allowed > 0);
+            }
+            (evictions, through) => prop_assert!(false, "H12: {:?} through {:?}", evictions, through),
+        }
         // Whoever is new is well, and only followers of a higher index could have gone before.
         prop_assert!(view.updated().all(|pod| record.completed.contains(&pod.name)));
         let followers = view.outdated().filter(|other| !view.quorum.leader.is(&other.name));
@@ -322,7 +336,7 @@ proptest! {
 fn arbitrary_views_lead_to_every_kind_of_decision() {
     let mut runner = TestRunner::deterministic();
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
-    for _ in 0..6_000 {
+    for _ in 0..9_000 {
         let (want, view) = anything().new_tree(&mut runner).expect("it can be generated").current();
         let kind = match answer(&plan(&want, &view).decision) {
             Answer::Act(step) => step,

@@ -12,7 +12,7 @@ use crate::support::{name, noon, target};
 const NAMES: &str = "Paused InvalidSpec WorkloadNotFound ContainerNotFound NoReplicas WorkloadDeleting AlreadyManaged AuthorNotAsked \
     UnsupportedStrategy StrategyChanged TemplateChanged TemplatePutBack HalfUpgraded DowngradeNotAllowed UnsupportedPath NoSpareMember AwaitingSnapshot ExecutorImageNotAllowed SnapshotFailed ControllerBehind \
     MembersDoNotMatch MembersUnknown TokenRefused LeaderUnknown MemberUnhealthy QuorumAtRisk PodNotReady Unschedulable \
-    ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch BudgetTooLoose \
+    ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch BudgetTooLoose BudgetTooTight AwaitingBudget \
     LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining AwaitingImage ImageNotPullable Locked CheckFailed AnalysisFailed AwaitingHook HookFailed AwaitingHandOver HandOverFailed NoHandOverTarget AwaitingReplacement \
     AwaitingConclusion DeadlineExceeded MemberSealed Aborted RolledBack TargetNotFound TargetNotAllowed GatesNotAllowed StampRefused AwaitingResources InFlightLimit ResourceFailed TooManyFailures \
     FieldContested ResourceUnclear ContractNotSeen EvidenceTooOld StaleView TakingOver";

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use rstest::rstest;
-use windlass_plan::{Decision, Fact, Pod, Reason, Step, View, Want, rollout, workload::Evictions};
+use windlass_plan::{Decision, Fact, Pod, Reason, Step, View, Want, rollout};
 
 use crate::support::{
-    Answer, NEW, OLD, answer, half_way, member_mut, name, noon, pod_mut, record_mut, target, unknown, want,
+    Answer, NEW, OLD, answer, half_way, member_mut, name, noon, pod_mut, record_mut, target, theirs, unknown, want,
     world::World,
 };
 
@@ -16,7 +16,7 @@ const TICK: Duration = Duration::from_nanos(1);
 /// `pd-2` of three is replaced, and well since noon.
 fn scene() -> (Want, View) {
     let mut view = half_way(3, 0, 1);
-    view.evictions = Evictions::HeldBy("pd-pdb".into());
+    view.evictions = theirs(3, 3);
     record_mut(&mut view).settled_since = [(name(2), noon())].into();
     (Want { soak: SOAK, ..want(NEW) }, view)
 }

@@ -3,7 +3,7 @@
 use rstest::rstest;
 use windlass_plan::{Decision, Reason, Step, workload::Evictions};
 
-use crate::support::{Answer, NEW, answer, image, name, partition, world::World};
+use crate::support::{Answer, NEW, answer, image, name, partition, theirs, world::World};
 
 /// How often leadership moves: twice where the first victim leads, otherwise once.
 fn expected_moves(members: u32, leader: u32) -> usize {
@@ -90,10 +90,10 @@ fn leadership_moves_as_few_times_as_the_order_allows(
 #[test]
 fn a_budget_of_somebody_else_is_used_and_left_alone() {
     let mut world = World::new(3, 0);
-    world.view.evictions = Evictions::HeldBy("pd-pdb".into());
+    world.view.evictions = theirs(3, 3);
     assert_eq!(world.run(), Decision::Done);
     assert_eq!(world.count("EvictionsHeld") + world.count("EvictionsReleased"), 0);
-    assert_eq!(world.view.evictions, Evictions::HeldBy("pd-pdb".into()));
+    assert_eq!(world.view.evictions, theirs(3, 3));
 }
 
 #[rstest]

@@ -13,7 +13,7 @@ use windlass_plan::{
 use crate::support::{
     Answer, NEW, answer,
     gatekeeper::{Gatekeeper, HALF_HOURS},
-    half_way, hold, name, permitted, record_mut, want, window,
+    half_way, hold, name, permitted, record_mut, theirs, want, window,
     world::World,
 };
 
@@ -30,7 +30,7 @@ fn scene(windows: Vec<Window>) -> (Want, View) {
     // Long ago, whatever the moment.
     record_mut(&mut view).started_at = Timestamp::UNIX_EPOCH;
     // Our own budget would be let go first, for drains.
-    view.evictions = Evictions::HeldBy("pd-pdb".into());
+    view.evictions = theirs(3, 3);
     (want, view)
 }
 

@@ -17,7 +17,7 @@ use windlass_plan::{
 
 use super::{
     NEW, NEWER, OLD, POSITION, at, half_way, half_way_on_delete, image, member_mut, noon, permitted, pod_mut,
-    record_mut, remove_pod, rest, rest_on_delete, revision, snapshot, target, version, want,
+    record_mut, remove_pod, rest, rest_on_delete, revision, snapshot, target, theirs, version, want,
 };
 
 const ORDERS: [Order; 2] = [Order::ReverseOrdinal, Order::LeaderLast];
@@ -147,6 +147,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             name: "pd".into(),
             first_ordinal,
             replicas,
+            min_ready: Duration::ZERO,
             strategy,
             image: image(names),
             observed,
@@ -157,7 +158,8 @@ fn any_workload() -> impl Strategy<Value = Workload> {
 }
 
 fn any_evictions() -> impl Strategy<Value = Evictions> {
-    sample::select(vec![Evictions::Open, Evictions::HeldByUs, Evictions::HeldBy("pd-pdb".into())])
+    let theirs = sample::select(vec![theirs(3, 3), theirs(3, 2), theirs(4, 2), theirs(5, 4)]);
+    prop_oneof![1 => Just(Evictions::Open), 2 => Just(Evictions::HeldByUs), 1 => theirs]
 }
 
 /// Parts that have nothing to do with each other.

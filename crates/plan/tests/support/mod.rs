@@ -11,6 +11,7 @@ use windlass_plan::{
     Decision, Fact, Hold, Member, MemberName, Order, Plan, Pod, Quorum, Reason, Record, Snapshot, Step, Version, View,
     Want, Workload,
     approval::{Approvals, Mode, Question},
+    budget::{Budget, Counts},
     path,
     poison::Proof,
     request::Requests,
@@ -131,6 +132,7 @@ pub fn rest(members: u32, leader: u32) -> View {
             name: "pd".into(),
             first_ordinal: 0,
             replicas: members,
+            min_ready: Duration::ZERO,
             strategy: Strategy::RollingUpdate { partition: 0 },
             image: image(OLD),
             observed: true,
@@ -210,6 +212,12 @@ pub fn half_way_on_delete(members: u32, leader: u32, replaced: u32) -> View {
     view.record = Some(record);
     view.evictions = Evictions::HeldByUs;
     view
+}
+
+/// A budget of somebody else's over exactly the pods of a set of so many, which keeps so many of them healthy.
+pub fn theirs(members: u32, keeps: u32) -> Evictions {
+    let counts = Counts { expected: members, desired: keeps, allowed: members - keeps };
+    Evictions::Theirs(vec![Budget { name: "pd-pdb".into(), selects_all: true, counts: Some(counts) }])
 }
 
 /// A stage that began at [`noon`].

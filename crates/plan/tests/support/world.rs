@@ -316,9 +316,15 @@ impl World {
                 assert_eq!((self.view.workload.strategy, *partition), (Strategy::OnDelete, 0), "H7");
                 assert!(highest.is_none() && self.all_well(), "H7: nobody can be replaced");
             }
-            Step::Replace { pod, uid, .. } => {
+            Step::Replace { pod, uid, through, .. } => {
                 self.object_to_pulls(pod);
                 self.object_to_replacing(pod, uid);
+                let theirs = matches!(self.view.evictions, Evictions::Theirs(_));
+                assert_eq!(
+                    theirs,
+                    through.is_some(),
+                    "H12: what somebody else's budget covers is evicted, and only that"
+                );
             }
             Step::HandOver { from, to } => {
                 assert!(self.view.quorum.leader.is(from) && from != to);

@@ -115,6 +115,13 @@ pub fn patch(cluster: &Cluster, subject: &Subject, patch: &Value) {
     send(cluster, request.body(Bytes::from(patch.to_string())));
 }
 
+/// Somebody changes a node.
+pub fn patch_node(cluster: &Cluster, name: &str, patch: &Value) {
+    let request =
+        Request::patch(format!("/api/v1/nodes/{name}")).header("content-type", "application/merge-patch+json");
+    send(cluster, request.body(Bytes::from(patch.to_string())));
+}
+
 /// A person deletes an object.
 pub fn delete(cluster: &Cluster, subject: &Subject) {
     send(cluster, Request::delete(path(subject)).body(Bytes::new()));

@@ -1,4 +1,5 @@
-//! What an administrator does to a node: cordon, and a drain that asks again until the budget allows it or patience ends.
+//! What an administrator does to a node: cordon, and a drain that asks again until the budget allows it or patience ends; and what
+//! deschedulers do: the same without a cordon.
 
 use std::time::Duration;
 
@@ -27,11 +28,16 @@ impl State {
 
     pub(super) fn drain(&mut self, node: &str) {
         self.cordon(node, true);
+        self.empty(node, Some(node));
+    }
+
+    /// Evicts what is on a node, for as long as that one stays cordoned, if any has to.
+    pub(super) fn empty(&mut self, node: &str, while_cordoned: Option<&str>) {
         let now = self.now();
         for pod in self.api.list_values("pods", "") {
             if text(&pod, "/spec/nodeName") == node && !terminating(&pod) {
                 let event = Event::Evict {
-                    node: node.to_owned(),
+                    while_cordoned: while_cordoned.map(str::to_owned),
                     pod: Key::new(text(&pod, "/metadata/namespace"), name(&pod)),
                     uid: uid(&pod).to_owned(),
                     until: now + PATIENCE,
@@ -41,11 +47,11 @@ impl State {
         }
     }
 
-    pub(super) fn evict(&mut self, node: String, pod: Key, id: String, until: Duration) {
+    pub(super) fn evict(&mut self, while_cordoned: Option<String>, pod: Key, id: String, until: Duration) {
         let known = self.api.get_value("pods", &pod.namespace, &pod.name);
         let still_here = known.is_some_and(|known| uid(&known) == id && !terminating(&known));
-        let cordoned = self.nodes.get(&node).is_some_and(|node| node.cordoned);
-        if !still_here || !cordoned {
+        let goes_on = |node: &String| self.nodes.get(node).is_some_and(|node| node.cordoned);
+        if !still_here || !while_cordoned.as_ref().is_none_or(goes_on) {
             return;
         }
         let again = self.now() + RETRY;
@@ -59,7 +65,7 @@ impl State {
                 "metadata": {"namespace": pod.namespace, "name": pod.name},
                 "deleteOptions": {"preconditions": {"uid": id}},
             }),
-            if_refused: (again < until).then_some((again, Event::Evict { node, pod, uid: id, until })),
+            if_refused: (again < until).then_some((again, Event::Evict { while_cordoned, pod, uid: id, until })),
         });
     }
 }

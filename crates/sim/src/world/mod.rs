@@ -274,6 +274,11 @@ impl World {
         self.disturb(Some(format!("node {node} drained")), |state| state.drain(node));
     }
 
+    /// Evicts a node's pods and lets others onto it, as a descheduler does.
+    pub fn empty(&self, node: &str) {
+        self.disturb(Some(format!("node {node} emptied without a cordon")), |state| state.empty(node, None));
+    }
+
     /// Lets pods onto a node again.
     pub fn uncordon(&self, node: &str) {
         self.disturb(Some(format!("node {node} uncordoned")), |state| state.cordon(node, false));

@@ -83,7 +83,7 @@ pub(crate) enum Event {
     /// An application's own timer.
     App(Key, AppEvent),
     /// A drain tries to evict a pod.
-    Evict { node: String, pod: Key, uid: String, until: Duration },
+    Evict { while_cordoned: Option<String>, pod: Key, uid: String, until: Duration },
 }
 
 impl Event {

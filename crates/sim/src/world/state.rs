@@ -166,7 +166,7 @@ impl State {
             Event::App(key, event) => {
                 self.with_app(&key, |app, context| app.ring(context, &event));
             }
-            Event::Evict { node, pod, uid, until } => self.evict(node, pod, uid, until),
+            Event::Evict { while_cordoned, pod, uid, until } => self.evict(while_cordoned, pod, uid, until),
         }
     }
 

@@ -115,6 +115,22 @@ async fn an_eviction_honours_preconditions_and_a_pending_pod_needs_no_budget() {
     assert_eq!(evict(&api, "a").code, 201);
 }
 
+/// The budget is asked before the preconditions are: whoever evicts a pod that has changed takes one from it and evicts nobody.
+#[tokio::test(start_paused = true)]
+async fn an_eviction_of_what_has_changed_costs_the_budget_one() {
+    let api = api();
+    running(&api, "a", true);
+    budget(&api, "pdb", &json!({"disruptionsAllowed": 1, "observedGeneration": 1}));
+    for wrong in [json!({"uid": "other"}), json!({"resourceVersion": "1"})] {
+        let allowed = json!({"status": {"disruptionsAllowed": 1}});
+        assert_eq!(merge(&api, &format!("{BUDGETS}/pdb/status"), &allowed).code, 200);
+        let eviction = json!({"metadata": {"name": "a"}, "deleteOptions": {"preconditions": wrong}});
+        assert_eq!(post(&api, &format!("{PODS}/a/eviction"), &eviction).code, 409);
+        assert_eq!(get(&api, &format!("{BUDGETS}/pdb")).body["status"]["disruptionsAllowed"], 0);
+    }
+    assert!(get(&api, &format!("{PODS}/a")).body["metadata"]["deletionTimestamp"].is_null());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_binding_puts_a_pod_on_a_node_once() {
     let api = api();

@@ -2,6 +2,7 @@
 
 mod controller_frozen;
 mod eviction;
+mod foreign_budget;
 mod gates;
 mod member_stopped;
 mod operator_frozen;
@@ -104,6 +105,13 @@ pub const SCENARIOS: &[Scenario] = &[
         shows: "evictions and a drain in the middle are refused, and work again afterwards",
         deletions: Deletions::Any,
         run: |trial| Box::pin(eviction::run(trial)),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-foreign-budget",
+        shows: "somebody else's budget covers the pods, and a drain evicts other members at every step: both count on that budget",
+        deletions: Deletions::Any,
+        run: |trial| Box::pin(foreign_budget::run(trial)),
         ..USUAL
     },
     Scenario {
