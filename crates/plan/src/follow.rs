@@ -121,7 +121,9 @@ pub(crate) fn under_way(
     }
     // A newer member that came to lead meanwhile, when the leader was lost, makes a downgrade of what was none (H15).
     let led = record.highest_led.as_ref().filter(|led| **led > record.target.version);
-    if let Some(Err(hold)) = led.map(|led| passable(want, view, &record.target, led)) {
+    if let Some(Err(hold)) =
+        led.filter(|_| !bug::active(Bug::FollowsAnyTemplate)).map(|led| passable(want, view, &record.target, led))
+    {
         return halt(hold);
     }
     let decision = roll(want, view, record, partition, now);
