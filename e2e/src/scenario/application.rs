@@ -2,11 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{etcd, openbao, operator, pd};
+use super::{etcd, openbao, pd};
 use crate::client::Application;
-
-/// Who replaces pods of a StatefulSet.
-const CONTROLLER: &str = "system:serviceaccount:kube-system:statefulset-controller";
 
 impl Application {
     /// The StatefulSet, its container and the QuorumCluster all have this name.
@@ -49,14 +46,6 @@ impl Application {
             Self::Etcd => etcd::set::objects(namespace, replicas, image, data).into(),
             Self::OpenBao => openbao::set::objects(replicas, image, data),
             Self::Pd => pd::set::objects(namespace, replicas, image, data).into(),
-        }
-    }
-
-    /// Who replaces its pods in an upgrade: the operator itself where the set is laid out with OnDelete.
-    pub fn replaced_by(self) -> &'static str {
-        match self {
-            Self::Etcd | Self::Pd => CONTROLLER,
-            Self::OpenBao => operator::USER,
         }
     }
 }

@@ -175,7 +175,7 @@ impl<'a> Quorum<'a> {
             Ok(set.status.and_then(|status| status.ready_replicas) == Some(3))
         })
         .await?;
-        this.resource.create("3.6.16", false).await?;
+        this.resource.create(Some("3.6.16"), false).await?;
         Ok(this)
     }
 

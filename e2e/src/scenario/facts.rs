@@ -70,7 +70,7 @@ pub fn broken(scenario: &Scenario, facts: &Facts, version: &str) -> Vec<String> 
             pods.sort_unstable();
             let each_once = pods.len() == scenario.replicas && pods.windows(2).all(|pair| pair[0] != pair[1]);
             rule(each_once, format!("not every pod was replaced exactly once: {}", story(&testimony.endings)));
-            let user = scenario.application.replaced_by();
+            let user = scenario.replaced_by();
             let as_due = testimony.endings.iter().all(|ending| ending.user == user);
             rule(as_due, format!("somebody else replaced pods: {}", story(&testimony.endings)));
         }
@@ -87,11 +87,9 @@ mod tests {
     use crate::{
         audit::Ending,
         ledger::{Ledger, Outcome, Write},
-        scenario::{Scenario, find},
+        scenario::{CONTROLLER, Scenario, find},
         witness::Testimony,
     };
-
-    const CONTROLLER: &str = "system:serviceaccount:kube-system:statefulset-controller";
 
     fn scenario() -> &'static Scenario {
         find("etcd-rolling-3").unwrap()

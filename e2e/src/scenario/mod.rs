@@ -25,6 +25,9 @@ use futures::future::LocalBoxFuture;
 use self::trial::Trial;
 use crate::{applications::Pair, client::Application};
 
+/// Who replaces pods of a StatefulSet.
+const CONTROLLER: &str = "system:serviceaccount:kube-system:statefulset-controller";
+
 /// How Windlass runs in a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operators {
@@ -50,6 +53,17 @@ pub enum Deletions {
     Any,
 }
 
+/// Who writes the pod template, and how pods are replaced then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeper {
+    /// Windlass, with the strategy that the application is usually laid out with.
+    Windlass,
+    /// Windlass, on a set that is laid out with OnDelete.
+    WindlassOnDelete,
+    /// Somebody else, with OnDelete also at rest: Windlass only replaces the pods.
+    SomebodyElse,
+}
+
 /// One scenario.
 pub struct Scenario {
     /// Its name.
@@ -62,6 +76,8 @@ pub struct Scenario {
     pub application: Application,
     /// Windlass knows it only as docs/examples/http-etcd.yaml describes it.
     pub described: bool,
+    /// Who writes the pod template.
+    pub keeper: Keeper,
     /// How many members.
     pub replicas: usize,
     /// The ordinal that leads when it begins; none for whoever was elected.
@@ -85,12 +101,24 @@ impl Scenario {
             ci: false,
             application,
             described: false,
+            keeper: Keeper::Windlass,
             replicas: 3,
             leader,
             operators: Operators::Pods,
             deletions: Deletions::EachOnce,
             ends_at: |pair| &pair.new.version,
             run: |trial| Box::pin(stories::rolling::run(trial)),
+        }
+    }
+
+    /// Who replaces pods in an upgrade: the operator itself where the set is laid out with OnDelete.
+    pub fn replaced_by(&self) -> &'static str {
+        match (self.keeper, self.application) {
+            (Keeper::Windlass, Application::Etcd | Application::Pd) => CONTROLLER,
+            (Keeper::Windlass, Application::OpenBao)
+            | (Keeper::WindlassOnDelete | Keeper::SomebodyElse, Application::Etcd | Application::Pd | Application::OpenBao) => {
+                operator::USER
+            }
         }
     }
 

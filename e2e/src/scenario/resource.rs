@@ -46,20 +46,23 @@ impl Resource {
         Self { api: Api::namespaced_with(client.clone(), namespace, &ApiResource::from_gvk(&kind)), application }
     }
 
-    /// Creates it: the set is to run `version`, which it runs already.
-    pub async fn create(&self, version: &str, described: bool) -> Result<()> {
+    /// Creates it: the set is to run `version`, which it runs already; or, without one, whatever its template says.
+    pub async fn create(&self, version: Option<&str>, described: bool) -> Result<()> {
         let name = self.application.name();
         let system = if described { description()? } else { self.application.system() };
-        let object = json!({
+        let mut object = json!({
             "apiVersion": "windlass.dev/v1alpha1",
             "kind": "QuorumCluster",
             "metadata": {"name": name},
             "spec": {
                 "workload": {"statefulSet": name, "container": name},
                 "system": system,
-                "version": version,
             },
         });
+        match version {
+            Some(version) => object["spec"]["version"] = version.into(),
+            None => object["spec"]["trigger"] = "Template".into(),
+        }
         self.api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
         Ok(())
     }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use windlass_sim::rng::{Rng, hash};
 
 use super::{
-    Operators, Scenario, facts::Facts, openbao, operator, operator::LocalOperator, resource::Resource, roster::Roster,
+    Keeper, Operators, Scenario, facts::Facts, openbao, operator, operator::LocalOperator, resource::Resource, roster::Roster,
     site::Site, wait,
 };
 use crate::{
@@ -98,7 +98,16 @@ impl<'a> Trial<'a> {
         let namespace = json!({"metadata": {"name": self.namespace, "labels": {"windlass.dev/e2e": "true"}}});
         namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
         let old = self.pair()?.old.clone();
-        self.create(&self.application.objects(&self.namespace, self.replicas, &old.image, &self.data))?;
+        let mut objects = self.application.objects(&self.namespace, self.replicas, &old.image, &self.data);
+        match scenario.keeper {
+            Keeper::Windlass => {}
+            Keeper::WindlassOnDelete | Keeper::SomebodyElse => {
+                for set in objects.iter_mut().filter(|object| object["kind"] == "StatefulSet") {
+                    set["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
+                }
+            }
+        }
+        self.create(&objects)?;
         match scenario.operators {
             Operators::None => self.site.windlass.stop_pods().await?,
             Operators::Pods => self.site.windlass.run_pods(operator::IMAGES[0]).await?,
@@ -124,7 +133,11 @@ impl<'a> Trial<'a> {
             self.lead_from(&self.application.pod(ordinal)).await?;
         }
         if scenario.operators != Operators::None {
-            self.resource.create(&old.version, scenario.described).await?;
+            let version = match scenario.keeper {
+                Keeper::Windlass | Keeper::WindlassOnDelete => Some(old.version.as_str()),
+                Keeper::SomebodyElse => None,
+            };
+            self.resource.create(version, scenario.described).await?;
             self.resource.ready_at(&old.version, 60).await?;
         }
         // What counts begins here: what it took to get here was ours.

@@ -17,8 +17,8 @@ use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 
 use super::{
-    Deletions, Operators, Scenario,
-    stories::{broken_image, operator_killed},
+    Deletions, Keeper, Operators, Scenario,
+    stories::{broken_image, deadline, operator_killed, template},
     trial::Trial,
     wait,
 };
@@ -42,6 +42,28 @@ pub const SCENARIOS: &[Scenario] = &[
         ci: true,
         described: true,
         leader: Some(1),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-leader-last",
+        shows: "the set is OnDelete: followers first, the leader last, and leadership moves once",
+        ci: true,
+        keeper: Keeper::WindlassOnDelete,
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-template",
+        shows: "somebody else writes the template, as Git would, and Windlass only replaces the pods",
+        keeper: Keeper::SomebodyElse,
+        run: |trial| Box::pin(template::run(trial)),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-deadline-revert",
+        shows: "the new image never gets ready: at the deadline it goes back by itself, and says so",
+        deletions: Deletions::Any,
+        ends_at: |pair| &pair.old.version,
+        run: |trial| Box::pin(deadline::goes_back(trial)),
         ..USUAL
     },
     Scenario { name: "etcd-rolling-5", shows: "five members", replicas: 5, leader: Some(4), ..USUAL },

@@ -1,6 +1,7 @@
-//! The new image runs and never gets ready. Its deadline passes, a person is told, and a mended image finishes the job.
+//! The new image runs and never gets ready. Its deadline passes, a person is told, and a mended image finishes the job; or, where that is
+//! asked for, it goes back by itself.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::json;
 
 use crate::{applications::IDLE, say, scenario::trial::Trial};
@@ -18,4 +19,19 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     trial.more_writes(40).await?;
     trial.resource.change(json!({"image": new.image})).await?;
     trial.finish(240).await
+}
+
+/// The same with `onDeadline: Revert`.
+pub async fn goes_back(trial: &mut Trial<'_>) -> Result<()> {
+    let new = trial.pair()?.new.clone();
+    let limits = json!({"deadlines": {"ready": "40s"}});
+    let spec = json!({"version": new.version, "image": IDLE, "upgrade": limits, "onDeadline": "Revert"});
+    trial.resource.change(spec).await?;
+    trial.resource.waits_for(&["RolledBack"], 180).await?;
+    let message = trial.resource.seen().await?.message;
+    say(&format!("RolledBack: {message}"));
+    trial.notes.push(format!("RolledBack: {message}"));
+    let whole = trial.resource.whole().await?;
+    ensure!(whole["status"]["upgrade"].is_null(), "an upgrade is under way still: {}", whole["status"]["upgrade"]);
+    trial.more_writes(40).await
 }

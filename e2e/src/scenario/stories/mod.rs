@@ -5,3 +5,4 @@ pub mod broken_image;
 pub mod deadline;
 pub mod operator_killed;
 pub mod rolling;
+pub mod template;
