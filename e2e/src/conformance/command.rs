@@ -64,6 +64,12 @@ pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
         println!("{difference}");
     }
     println!("{etcd}");
+    // Once more, where whoever reads the end of a long log finds it.
+    for difference in
+        answers.differences.iter().map(ToString::to_string).chain(sets.differences.iter().map(ToString::to_string))
+    {
+        println!("{difference}");
+    }
     println!("types: {} differences", types.len());
     let [set, job, deployment] = [Part::Set, Part::Job, Part::Deployment].map(|part| {
         let (scenarios, differences) = sets.of(part);

@@ -116,9 +116,10 @@ impl Scenario {
         match (self.keeper, self.application) {
             (Keeper::Windlass, Application::Etcd | Application::Pd) => CONTROLLER,
             (Keeper::Windlass, Application::OpenBao)
-            | (Keeper::WindlassOnDelete | Keeper::SomebodyElse, Application::Etcd | Application::Pd | Application::OpenBao) => {
-                operator::USER
-            }
+            | (
+                Keeper::WindlassOnDelete | Keeper::SomebodyElse,
+                Application::Etcd | Application::Pd | Application::OpenBao,
+            ) => operator::USER,
         }
     }
 

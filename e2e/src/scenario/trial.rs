@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use windlass_sim::rng::{Rng, hash};
 
 use super::{
-    Keeper, Operators, Scenario, facts::Facts, openbao, operator, operator::LocalOperator, resource::Resource, roster::Roster,
-    site::Site, wait,
+    Keeper, Operators, Scenario, facts::Facts, openbao, operator, operator::LocalOperator, resource::Resource,
+    roster::Roster, site::Site, wait,
 };
 use crate::{
     applications::Pair,

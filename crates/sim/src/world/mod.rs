@@ -61,13 +61,24 @@ pub struct Settings {
     pub job_deviation: Option<JobDeviation>,
     /// A rule of the Deployment controller or the ReplicaSet controller that is broken on purpose.
     pub deployment_deviation: Option<DeploymentDeviation>,
+    /// A look of the StatefulSet controller that has made or deleted a pod does not get its status written, and the next look counts anew. No
+    /// rule is broken by that: a real controller whose cache is behind its own last status is refused, too.
+    pub status_refused: bool,
     /// Whether EndpointSlices follow the pods; see the controller.
     pub endpoints: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { nodes: 3, slow: 1, deviation: None, job_deviation: None, deployment_deviation: None, endpoints: true }
+        Self {
+            nodes: 3,
+            slow: 1,
+            deviation: None,
+            job_deviation: None,
+            deployment_deviation: None,
+            status_refused: false,
+            endpoints: true,
+        }
     }
 }
 

@@ -38,6 +38,8 @@ pub(crate) struct State {
     pub(super) deviation: Option<Deviation>,
     pub(super) job_deviation: Option<JobDeviation>,
     pub(super) deployment_deviation: Option<DeploymentDeviation>,
+    /// Whether looks that change pods get no status written.
+    pub(super) status_refused: bool,
     /// Whether EndpointSlices follow the pods.
     pub(super) endpoints: bool,
     /// How much of the journal has been taken in.
@@ -86,6 +88,7 @@ impl State {
             deviation: settings.deviation,
             job_deviation: settings.job_deviation,
             deployment_deviation: settings.deployment_deviation,
+            status_refused: settings.status_refused,
             endpoints: settings.endpoints,
             read: 0,
             graph: Graph::default(),

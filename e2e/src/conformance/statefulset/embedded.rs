@@ -41,14 +41,23 @@ pub struct Point {
 
 /// Plays a scenario on a runtime of its own, in virtual time.
 pub fn play(scenario: &Scenario, broken: Option<Broken>) -> Result<Vec<Point>> {
-    play_in(scenario, broken, 0)
+    play_in(scenario, broken, Mood::default())
 }
 
-/// The same in one of many worlds, which differ in who is quicker than whom.
-pub fn play_in(scenario: &Scenario, broken: Option<Broken>, world: u64) -> Result<Vec<Point>> {
+/// What chance decides on any cluster.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mood {
+    /// Who is quicker than whom.
+    pub seed: u64,
+    /// The StatefulSet controller's cache is behind its own writes.
+    pub status_refused: bool,
+}
+
+/// The same in a world of this mood.
+pub fn play_in(scenario: &Scenario, broken: Option<Broken>, mood: Mood) -> Result<Vec<Point>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(async {
-        let mut stage = Stage::new(scenario, broken, world)?;
+        let mut stage = Stage::new(scenario, broken, mood)?;
         for step in &scenario.steps {
             stage.step(step).await?;
         }
@@ -67,19 +76,19 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(scenario: &Scenario, broken: Option<Broken>, world: u64) -> Result<Self> {
+    fn new(scenario: &Scenario, broken: Option<Broken>, mood: Mood) -> Result<Self> {
         let (clock, journal) = (Clock::start(), Journal::default());
         let api = Api::new(clock, journal.clone());
         let seed = hash(scenario.name.bytes());
         // Without nodes of its own the world leaves pods on a foreign node alone: their kubelet is played here.
-        let mut settings = Settings { nodes: 0, ..Settings::default() };
+        let mut settings = Settings { nodes: 0, status_refused: mood.status_refused, ..Settings::default() };
         match broken {
             None => {}
             Some(Broken::Set(deviation)) => settings.deviation = Some(deviation),
             Some(Broken::Job(deviation)) => settings.job_deviation = Some(deviation),
             Some(Broken::Deployment(deviation)) => settings.deployment_deviation = Some(deviation),
         }
-        let world = World::new(api.clone(), clock, journal.clone(), seed ^ world, settings);
+        let world = World::new(api.clone(), clock, journal.clone(), seed ^ mood.seed, settings);
         tokio::spawn(world.run());
         api.create_value("admin", objects::namespace(NAMESPACE)).ok().context("no namespace")?;
         let client = api.client("admin");

@@ -172,7 +172,9 @@ fn shapes_of_their_own() -> Vec<Scenario> {
         from_five["spec"]["podManagementPolicy"] = json!(policy);
         from_five["spec"]["ordinals"] = json!({"start": 5});
         let shifted = patch(json!({"spec": {"ordinals": {"start": 4}}}));
-        let plot = [partition(2), image("v2"), Settle, delete(6), Settle, partition(0), Few(2), shifted, Settle];
+        // Not while the lowest one is gone: for a moment as many pods as are wanted would be new and ready, the one that has to go among them,
+        // and whether the controller gets to write that down is chance.
+        let plot = [partition(2), image("v2"), Settle, delete(6), Settle, partition(0), Few(1), shifted, Settle];
         scenarios.push(started(format!("ordinals/{policy}"), from_five, plot));
 
         let mut claims = set();

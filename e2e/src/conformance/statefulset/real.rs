@@ -5,7 +5,8 @@
 //! a look finds nothing to do. The embedded cluster has told what the end should look like. A point is passed when the real
 //! state equals it and nothing was written for a while after; what comes even later is found at the next point, and the last
 //! point waits longer. A point is failed only when the state differs although nothing was written for a much longer
-//! while, so a slow machine makes no difference.
+//! while. A while is nothing that a clock can tell on a busy machine: it also takes beats of the [`Pulse`], which say that the
+//! controllers have looked meanwhile. So a slow machine makes no difference.
 
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use super::acts;
 use super::embedded::Point;
+use super::pulse::Pulse;
 use super::scenario::{Act, NODE, Propagation, RELEASE, Scenario, Transition};
 use super::snapshot::{Kind, Snapshot};
 use super::watched::Watched;
@@ -24,6 +26,8 @@ use super::{Difference, Patience};
 
 /// How often the watched state is looked at; it costs nothing when nothing has changed.
 const LOOK: Duration = Duration::from_millis(15);
+/// How long a server is left alone that has too much to do.
+const BUSY: Duration = Duration::from_millis(500);
 /// Times of creation are whole seconds. Of two ReplicaSets of one second the real controller takes the one with the lower name for the
 /// older, and names hold hashes: so the second one is made a second later.
 const ONE_SECOND: Duration = Duration::from_millis(1_050);
@@ -33,6 +37,7 @@ const ONE_SECOND: Duration = Duration::from_millis(1_050);
 pub struct Real {
     client: Client,
     watched: Watched,
+    pulse: Pulse,
     patience: Patience,
     run: String,
 }
@@ -69,7 +74,12 @@ impl Real {
         let watched = Watched::start(&client);
         // Namespaces of an earlier run on this cluster may still be there.
         let run = format!("{:x}", jiff::Timestamp::now().as_millisecond() & 0xff_ffff);
-        Ok(Self { client, watched, patience, run })
+        let beating = ["set", "deployment"].map(|owner| format!("pulse-{run}-{owner}"));
+        for namespace in &beating {
+            make_namespace(&client, namespace).await?;
+        }
+        let pulse = Pulse::start(&client, &watched, beating).await?;
+        Ok(Self { client, watched, pulse, patience, run })
     }
 
     /// Plays what the embedded cluster went through; the first difference ends it.
@@ -80,10 +90,7 @@ impl Real {
         points: &[Point],
     ) -> Result<(usize, Option<Difference>)> {
         let namespace = format!("sets-{}-{number}", self.run);
-        let namespaces: Api<DynamicObject> =
-            Api::all_with(self.client.clone(), &cluster_resource("Namespace", "namespaces"));
-        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-        create_if_absent(&namespaces, object).await.context("no namespace")?;
+        make_namespace(&self.client, &namespace).await?;
         let mut passed = 0;
         let mut difference = None;
         for (index, point) in points.iter().enumerate() {
@@ -101,7 +108,7 @@ impl Real {
             passed += 1;
         }
         self.clean(&namespace).await;
-        let _ = namespaces.delete(&namespace, &DeleteParams::background()).await;
+        let _ = namespaces(&self.client).delete(&namespace, &DeleteParams::background()).await;
         self.watched.forget(&namespace);
         Ok((passed, difference))
     }
@@ -112,7 +119,43 @@ impl Real {
             sleep(ONE_SECOND).await;
         }
         let began = Instant::now();
-        let code = match &point.act {
+        let mut code = self.perform(namespace, &point.act).await?;
+        // A server that has too much to do is asked again. What it answers then says nothing: it may have done it the first time.
+        let mut repeated = false;
+        while code != point.code && matches!(code, 429 | 500..) && began.elapsed() < self.patience.longest {
+            sleep(BUSY).await;
+            code = self.perform(namespace, &point.act).await?;
+            repeated = true;
+        }
+        if code != point.code && !repeated {
+            let facts = vec![format!("answer\n    embedded: {}\n    real: {code}", point.code)];
+            return Ok((facts, began.elapsed()));
+        }
+        let quiet = if last { self.patience.last_quiet } else { self.patience.quiet };
+        let mut seen: Option<(u64, Snapshot)> = None;
+        loop {
+            let (count, last_change) = self.watched.changes(namespace);
+            if seen.as_ref().is_none_or(|(known, _)| *known != count) {
+                seen = Some((count, self.watched.snapshot(namespace)));
+            }
+            let since = last_change.map_or(began, |at| at.max(began));
+            let (calm, beats) = (since.elapsed(), self.pulse.since(since)?);
+            let equal = seen.as_ref().is_some_and(|(_, snapshot)| *snapshot == point.snapshot);
+            if equal && calm >= quiet && beats >= self.patience.quiet_beats {
+                return Ok((Vec::new(), began.elapsed()));
+            }
+            let over = calm >= self.patience.give_up && beats >= self.patience.give_up_beats;
+            if !equal && (over || began.elapsed() >= self.patience.longest) {
+                let real = seen.map(|(_, snapshot)| snapshot).unwrap_or_default();
+                return Ok((point.snapshot.differences("embedded", &real, "real    "), began.elapsed()));
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Does the act; the code with which the API server answered.
+    async fn perform(&self, namespace: &str, act: &Act) -> Result<u16> {
+        Ok(match act {
             Act::Release(pod, transition) => self.release(namespace, pod, *transition).await?,
             Act::ReleaseJobPod(stage, transition) => match self.watched.objects(namespace).job_pod(*stage) {
                 Some(pod) => self.release(namespace, &pod, *transition).await?,
@@ -136,31 +179,9 @@ impl Real {
             | Act::DeleteReplicaSet(_)
             | Act::PatchReplica(..)
             | Act::DeleteReplica(_) => {
-                acts::perform(&self.client, namespace, &point.act, &self.watched.objects(namespace)).await?
+                acts::perform(&self.client, namespace, act, &self.watched.objects(namespace)).await?
             }
-        };
-        if code != point.code {
-            let facts = vec![format!("answer\n    embedded: {}\n    real: {code}", point.code)];
-            return Ok((facts, began.elapsed()));
-        }
-        let quiet = if last { self.patience.last_quiet } else { self.patience.quiet };
-        let mut seen: Option<(u64, Snapshot)> = None;
-        loop {
-            let (count, last_change) = self.watched.changes(namespace);
-            if seen.as_ref().is_none_or(|(known, _)| *known != count) {
-                seen = Some((count, self.watched.snapshot(namespace)));
-            }
-            let calm = last_change.map_or(began, |at| at.max(began)).elapsed();
-            let equal = seen.as_ref().is_some_and(|(_, snapshot)| *snapshot == point.snapshot);
-            if equal && calm >= quiet {
-                return Ok((Vec::new(), began.elapsed()));
-            }
-            if !equal && (calm >= self.patience.give_up || began.elapsed() >= self.patience.longest) {
-                let real = seen.map(|(_, snapshot)| snapshot).unwrap_or_default();
-                return Ok((point.snapshot.differences("embedded", &real, "real    "), began.elapsed()));
-            }
-            sleep(LOOK).await;
-        }
+        })
     }
 
     /// Tells KWOK to let the pod go on.
@@ -184,6 +205,15 @@ impl Real {
         let pods = acts::api(&self.client, namespace, Kind::Pod);
         let _ = pods.delete_collection(&at_once, &ListParams::default()).await;
     }
+}
+
+fn namespaces(client: &Client) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &cluster_resource("Namespace", "namespaces"))
+}
+
+async fn make_namespace(client: &Client, name: &str) -> Result<()> {
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    create_if_absent(&namespaces(client), object).await.context("no namespace")
 }
 
 fn cluster_resource(kind: &str, plural: &str) -> kube::api::ApiResource {

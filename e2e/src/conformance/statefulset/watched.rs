@@ -9,6 +9,7 @@ use futures::TryStreamExt as _;
 use kube::api::{Api, DynamicObject};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt as _};
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::snapshot::{KINDS, Kind, Objects, Snapshot};
@@ -18,6 +19,13 @@ struct Seen {
     objects: Objects,
     changes: u64,
     changed: Instant,
+}
+
+impl Seen {
+    fn changed(&mut self) {
+        self.changes += 1;
+        self.changed = Instant::now();
+    }
 }
 
 impl Default for Seen {
@@ -67,9 +75,10 @@ impl Watched {
     async fn follow(self, client: Client, kind: Kind) {
         let api: Api<DynamicObject> = Api::all_with(client, &kind.resource());
         let mut events = pin!(watcher(api, watcher::Config::default()));
+        let mut arriving = BTreeMap::new();
         loop {
             match events.try_next().await {
-                Ok(Some(event)) => self.take(kind, event),
+                Ok(Some(event)) => self.take(kind, event, &mut arriving),
                 Ok(None) => return,
                 // The watcher goes on by itself, with a new list where it has to.
                 Err(error) => {
@@ -80,26 +89,91 @@ impl Watched {
         }
     }
 
-    fn take(&self, kind: Kind, event: Event<DynamicObject>) {
-        let mut namespaces = self.lock();
-        let (object, gone) = match event {
-            Event::Apply(object) | Event::InitApply(object) => (object, false),
-            Event::Delete(object) => (object, true),
-            Event::Init => {
-                for seen in namespaces.values_mut() {
-                    seen.objects.clear(kind);
+    fn take(&self, kind: Kind, event: Event<DynamicObject>, arriving: &mut BTreeMap<String, Vec<Value>>) {
+        match event {
+            Event::Init => arriving.clear(),
+            Event::InitApply(object) => {
+                if let Ok(value) = serde_json::to_value(&object) {
+                    arriving.entry(object.namespace().unwrap_or_default()).or_default().push(value);
                 }
-                return;
             }
-            Event::InitDone => return,
-        };
-        let seen = namespaces.entry(object.namespace().unwrap_or_default()).or_default();
-        seen.changes += 1;
-        seen.changed = Instant::now();
-        if gone {
-            seen.objects.remove(kind, &object.name_any());
-        } else if let Ok(value) = serde_json::to_value(&object) {
-            seen.objects.put(kind, value);
+            Event::InitDone => self.replace(kind, std::mem::take(arriving)),
+            Event::Apply(object) => self.change(&object, |objects| {
+                if let Ok(value) = serde_json::to_value(&object) {
+                    objects.put(kind, value);
+                }
+            }),
+            Event::Delete(object) => self.change(&object, |objects| objects.remove(kind, &object.name_any())),
         }
+    }
+
+    fn change(&self, object: &DynamicObject, change: impl FnOnce(&mut Objects)) {
+        let mut namespaces = self.lock();
+        let seen = namespaces.entry(object.namespace().unwrap_or_default()).or_default();
+        seen.changed();
+        change(&mut seen.objects);
+    }
+
+    /// A whole list takes the place of what was known, all at once: what went while no watch told of it is a change, too, and a list
+    /// that is half there is nobody's state.
+    fn replace(&self, kind: Kind, mut listed: BTreeMap<String, Vec<Value>>) {
+        let mut namespaces = self.lock();
+        for namespace in listed.keys() {
+            namespaces.entry(namespace.clone()).or_default();
+        }
+        for (namespace, seen) in namespaces.iter_mut() {
+            let now = listed.remove(namespace).unwrap_or_default();
+            let known: Vec<&Value> = seen.objects.of(kind).map(|(_, object)| object).collect();
+            if known.len() == now.len() && now.iter().all(|object| known.contains(&object)) {
+                continue;
+            }
+            seen.changed();
+            seen.objects.clear(kind);
+            for object in now {
+                seen.objects.put(kind, object);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use kube::api::DynamicObject;
+    use kube::runtime::watcher::Event;
+    use serde_json::{Value, json};
+
+    use super::{Kind, Watched};
+
+    fn pod(name: &str) -> DynamicObject {
+        let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "here", "name": name}});
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn names(watched: &Watched) -> Vec<String> {
+        watched.objects("here").of(Kind::Pod).map(|(name, _)| name.to_owned()).collect()
+    }
+
+    #[test]
+    fn what_went_while_a_watch_was_broken_is_a_change() {
+        let (watched, mut arriving) = (Watched::default(), BTreeMap::<String, Vec<Value>>::new());
+        watched.take(Kind::Pod, Event::Apply(pod("web-0")), &mut arriving);
+        watched.take(Kind::Pod, Event::Apply(pod("web-1")), &mut arriving);
+        let (before, _) = watched.changes("here");
+
+        watched.take(Kind::Pod, Event::Init, &mut arriving);
+        watched.take(Kind::Pod, Event::InitApply(pod("web-0")), &mut arriving);
+        assert_eq!((watched.changes("here").0, names(&watched).len()), (before, 2), "half a list is nobody's state");
+        watched.take(Kind::Pod, Event::InitDone, &mut arriving);
+        assert_eq!((watched.changes("here").0, names(&watched)), (before + 1, vec!["web-0".to_owned()]));
+
+        watched.take(Kind::Pod, Event::Init, &mut arriving);
+        watched.take(Kind::Pod, Event::InitDone, &mut arriving);
+        assert_eq!((watched.changes("here").0, names(&watched).len()), (before + 2, 0), "the last one went");
+
+        watched.take(Kind::Pod, Event::Init, &mut arriving);
+        watched.take(Kind::Pod, Event::InitDone, &mut arriving);
+        assert_eq!(watched.changes("here").0, before + 2, "the same list is no change");
     }
 }

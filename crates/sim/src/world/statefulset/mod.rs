@@ -146,7 +146,12 @@ impl State {
             self.queue.push(self.now() + soonest, Event::Set(key.clone()));
         }
         let live: Vec<String> = pods.iter().map(|pod| pod.revision.clone()).collect();
+        let before = self.api.revision();
         let (counts, worked) = self.work(&wanted, &revisions, pods);
+        if self.status_refused && self.api.revision() != before {
+            self.queue.push(self.now(), Event::Set(key.clone()));
+            return worked;
+        }
         let reported = self.report_set(&wanted, &revisions, counts);
         self.truncate_history(&wanted, &revisions, &history, &live)?;
         worked.and(reported)
