@@ -40,11 +40,12 @@ use crate::status::QuorumClusterStatus;
 #[x_kube(validation = Rule::new("self.system.type == oldSelf.system.type").message("system.type can't change: delete this QuorumCluster and create another").field_path(".system.type"))]
 #[x_kube(validation = Rule::new("self.trigger == 'Template' || has(self.version)").message("trigger Version needs a version").field_path(".version"))]
 #[x_kube(validation = Rule::new("self.trigger == 'Version' || !has(self.image)").message("with trigger Template the StatefulSet's template says which image").field_path(".image"))]
+#[x_kube(validation = Rule::new("self.trigger == 'Version' || !has(self.workload.initContainers) || self.workload.initContainers.size() == 0").message("with trigger Template nothing writes their images").field_path(".workload.initContainers"))]
 #[x_kube(validation = Rule::new("self.trigger == 'Version' || self.onDeadline == 'Hold'").message("with trigger Template only who writes the template can revert it").field_path(".onDeadline"))]
 #[x_kube(validation = Rule::new("self.trigger == 'Version' || !has(self.updateStrategy.rollingUpdate.order) || self.updateStrategy.rollingUpdate.order == 'LeaderLast'").message("with trigger Template the order is LeaderLast").field_path(".updateStrategy.rollingUpdate.order"))]
 pub struct QuorumClusterSpec {
     /// The StatefulSet that holds the members.
-    #[x_kube(validation = Rule::new("self == oldSelf").message("workload can't change: delete this QuorumCluster and create another"))]
+    #[x_kube(validation = Rule::new("self.statefulSet == oldSelf.statefulSet && self.container == oldSelf.container").message("workload can't change: delete this QuorumCluster and create another"))]
     pub workload: WorkloadRef,
     /// What runs in it and how to talk to it.
     pub system: System,
@@ -140,6 +141,10 @@ pub struct WorkloadRef {
     /// The container whose image is the system's.
     #[schemars(length(min = 1, max = 63), regex(pattern = DNS_LABEL))]
     pub container: String,
+    /// Init containers whose image is the system's, too: whenever the container's image is written, so is theirs. With trigger Version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), inner(length(min = 1, max = 63)))]
+    pub init_containers: Vec<String>,
 }
 
 /// The systems that Windlass can talk to.
@@ -172,9 +177,13 @@ impl SystemType {
     /// What is wrong with this way to get a token: the operator logs in to OpenBao and Vault, and to nothing else that listens there (H41).
     fn check_auth(self, auth: &Auth) -> Result<(), &'static str> {
         match self {
-            Self::Pd | Self::Etcd => Err("the types Pd and Etcd take no token"),
+            Self::Pd => Err("the type Pd takes none"),
+            Self::Etcd if auth.password_secret.is_none() => Err("the type Etcd takes a user from passwordSecret alone"),
             Self::Http if auth.token_secret.is_none() => Err("the type Http takes a token from tokenSecret alone"),
-            Self::OpenBao | Self::Vault | Self::Http => Ok(()),
+            Self::OpenBao | Self::Vault if auth.password_secret.is_some() => {
+                Err("the types OpenBao and Vault take tokenSecret, kubernetes or jwt")
+            }
+            Self::Etcd | Self::OpenBao | Self::Vault | Self::Http => Ok(()),
         }
     }
 
@@ -203,7 +212,9 @@ impl SystemType {
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("(self.type == 'Http') == has(self.http)").message("set http for the type Http, and for no other").field_path(".http"))]
 #[x_kube(validation = Rule::new("self.type != 'Http' || !has(self.auth) || has(self.auth.tokenSecret)").message("the type Http takes a token from tokenSecret alone").field_path(".auth"))]
-#[x_kube(validation = Rule::new("!(self.type in ['Pd', 'Etcd']) || !has(self.auth)").message("the types Pd and Etcd take no token").field_path(".auth"))]
+#[x_kube(validation = Rule::new("self.type != 'Pd' || !has(self.auth)").message("the type Pd takes none").field_path(".auth"))]
+#[x_kube(validation = Rule::new("self.type != 'Etcd' || !has(self.auth) || has(self.auth.passwordSecret)").message("the type Etcd takes a user from passwordSecret alone").field_path(".auth"))]
+#[x_kube(validation = Rule::new("!(self.type in ['OpenBao', 'Vault']) || !has(self.auth) || !has(self.auth.passwordSecret)").message("the types OpenBao and Vault take tokenSecret, kubernetes or jwt").field_path(".auth"))]
 #[x_kube(validation = Rule::new("!has(self.auth) || has(self.tls) || (has(self.auth.allowPlaintext) && self.auth.allowPlaintext)").message("without tls, whoever can listen to the network has the token: set tls, or auth.allowPlaintext to accept that").field_path(".auth"))]
 pub struct System {
     /// Which system.
@@ -216,8 +227,8 @@ pub struct System {
     /// Talk TLS; without it, plain HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// Who asks: OpenBao and Vault tell who their members are, and step down, only for a token. With the type Http, the token of
-    /// `tokenSecret` is sent with every request.
+    /// Who asks: OpenBao and Vault tell who their members are, and step down, only for a token. etcd wants a user where its authentication
+    /// is enabled. With the type Http, the token of `tokenSecret` is sent with every request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
     /// How a system of the type Http is asked and told.
@@ -290,15 +301,19 @@ impl Tls {
 
 /// How Windlass gets a token: exactly one of these. Its policy in OpenBao or Vault must allow `read` on `sys/storage/raft/configuration` and
 /// `sys/storage/raft/autopilot/state`, and `update` with `sudo` on `sys/step-down`; for snapshots, `read` on
-/// `sys/storage/raft/snapshot`; and nothing else.
+/// `sys/storage/raft/snapshot`; and nothing else. A user of etcd must have the role `root`: etcd hands over and gives snapshots to nobody else.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("[has(self.tokenSecret), has(self.kubernetes), has(self.jwt)].filter(given, given).size() == 1").message("set exactly one of tokenSecret, kubernetes and jwt"))]
+#[x_kube(validation = Rule::new("[has(self.tokenSecret), has(self.passwordSecret), has(self.kubernetes), has(self.jwt)].filter(given, given).size() == 1").message("set exactly one of tokenSecret, passwordSecret, kubernetes and jwt"))]
 pub struct Auth {
     /// A Secret in this namespace with the token as `token`. Whoever renews it writes it there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub token_secret: Option<String>,
+    /// A Secret in this namespace with a user of etcd as `username` and `password`, as those of type kubernetes.io/basic-auth have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub password_secret: Option<String>,
     /// Log in with a token of the operator's ServiceAccount at an auth method of type `kubernetes`. The token is for the audience
     /// `windlass/NAMESPACE/NAME` of this resource alone, so the role must name that as its `audience`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -929,6 +944,10 @@ pub struct Policy {
     /// With one or two members, replacing one takes the quorum down: accept that.
     #[serde(default)]
     pub accept_downtime: bool,
+    /// Members without a vote are meant to stay: etcd's learners, OpenBao's and Vault's non-voters, in pods that are not this StatefulSet's.
+    /// They count in no quorum, are handed no leadership and are not upgraded. Otherwise an upgrade waits until they are promoted or gone.
+    #[serde(default)]
+    pub accept_non_voters: bool,
 }
 
 /// Edge-triggered requests: any value that differs from the one handled last (see status.requests) asks anew.

@@ -212,7 +212,7 @@ pub struct PodDuration {
 pub struct GateStatus {
     /// Which.
     pub name: String,
-    /// Passed, Holding, Unknown or Overridden. Holding and Unknown let nothing through.
+    /// Passed, Holding, Unknown, Overridden or NotAsked. Holding and Unknown let nothing through.
     pub state: String,
     /// Why it does not let the next step through, in a word.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -44,6 +44,7 @@ pub fn want(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Want, Hold> 
         paused: spec.paused,
         allow_downgrade: spec.policy.allow_downgrade,
         accept_downtime: spec.policy.accept_downtime,
+        accept_non_voters: spec.policy.accept_non_voters,
         deadlines: deadlines(&spec.upgrade.deadlines)?,
         snapshot: snapshot_deadline(spec)?,
         pre_pull: pull_deadline(spec)?,

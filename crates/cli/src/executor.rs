@@ -16,7 +16,7 @@ use windlass_executor::{
     store::Store,
 };
 use windlass_systems::{
-    Identity, Network, Secret,
+    Identity, Network, Password, Secret, etcd,
     openbao::{AuthMethod, Login, Namespace},
 };
 
@@ -63,6 +63,9 @@ struct Snapshot {
     /// The token to show
     #[arg(long, value_name = "FILE", conflicts_with = "log_in")]
     token_file: Option<PathBuf>,
+    /// A folder with the files username and password of a user of etcd
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["token_file", "log_in"])]
+    user_folder: Option<PathBuf>,
     /// Log in at an auth method of this type
     #[arg(long, value_enum, requires = "role", requires = "service_account_token")]
     log_in: Option<Method>,
@@ -185,6 +188,11 @@ fn secret(path: &PathBuf) -> Result<Secret, Error> {
 fn credentials(asked: &Snapshot) -> Result<Credentials, Error> {
     if let Some(path) = &asked.token_file {
         return Ok(Credentials::Token(secret(path)?));
+    }
+    if let Some(folder) = &asked.user_folder {
+        let text = |file: &str| Ok::<_, Error>(String::from_utf8_lossy(&read(&folder.join(file))?).into_owned());
+        let password = Password::new(&text("password")?).map_err(|_| invalid("the password is empty"))?;
+        return Ok(Credentials::User(etcd::Login { name: text("username")?.trim().to_owned(), password }));
     }
     let (Some(method), Some(role), Some(token)) = (asked.log_in, &asked.role, &asked.service_account_token) else {
         return Ok(Credentials::None);

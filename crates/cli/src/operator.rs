@@ -27,6 +27,9 @@ pub struct Arguments {
     namespace: Option<String>,
     #[command(flatten)]
     access: Access,
+    /// Don't look at nodes, for an operator that may not read them: the gate NodeDrain is not asked
+    #[arg(long)]
+    ignore_nodes: bool,
     /// The namespace of the Lease; the operator's own without it
     #[arg(long)]
     lease_namespace: Option<String>,
@@ -105,6 +108,7 @@ async fn operate(arguments: Arguments) -> Result<()> {
         retry_period: lease * 2 / 15,
         write_deadline: lease / 3,
         namespace: arguments.namespace,
+        ignore_nodes: arguments.ignore_nodes,
         executor_image: arguments.executor_image,
         allowed_executor_images: arguments.allowed_executor_images,
         allowed_services: arguments.allowed_services.into_iter().collect(),

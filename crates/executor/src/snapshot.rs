@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tokio::time::{Instant, timeout};
 use windlass_api::{executor::Stored, quorum_cluster::SystemType};
 use windlass_systems::{
-    Network, Timeouts, etcd,
+    CallError, Network, Timeouts, etcd,
     openbao::{self, Login},
     secret::Secret,
     snapshot::SnapshotError,
@@ -70,6 +70,8 @@ pub enum Credentials {
     Token(Secret),
     /// Whoever logs in like this.
     LogIn(Box<Login>),
+    /// A user of etcd.
+    User(etcd::Login),
 }
 
 /// What is to be done.
@@ -125,7 +127,10 @@ async fn take(order: &Order) -> Result<Stored, Error> {
 async fn ask(order: &Order, peer: &Peer, partial: Partial) -> Result<(Partial, u64, [u8; 32]), Error> {
     let mut writer = Measured::new(partial);
     let saved = match order.system {
-        SystemType::Etcd => etcd::snapshot::save(&order.network, peer, PATIENCE, &mut writer).await.map(drop),
+        SystemType::Etcd => {
+            let token = etcd_token(order, peer).await?;
+            etcd::snapshot::save(&order.network, peer, token.as_ref(), PATIENCE, &mut writer).await.map(drop)
+        }
         SystemType::OpenBao | SystemType::Vault => {
             let token = token(order, peer).await?;
             openbao::snapshot::save(&order.network, peer, &token, PATIENCE, &mut writer).await
@@ -140,23 +145,33 @@ async fn ask(order: &Order, peer: &Peer, partial: Partial) -> Result<(Partial, u
 
 async fn token(order: &Order, peer: &Peer) -> Result<Secret, Error> {
     match &order.credentials {
-        Credentials::None => Err(Error::new(Class::Denied, "a token is needed; set spec.system.auth")),
+        Credentials::None | Credentials::User(_) => {
+            Err(Error::new(Class::Denied, "a token is needed; set spec.system.auth"))
+        }
         Credentials::Token(token) => Ok(token.clone()),
         Credentials::LogIn(login) => {
             let lease = openbao::login(&order.network, peer, login, &Timeouts::default()).await;
-            lease.map(|lease| lease.token).map_err(|error| {
-                let class =
-                    if error.class() == windlass_systems::Class::Denied { Class::Denied } else { Class::Unreachable };
-                Error::new(class, format!("no token: {error}; {}", error.next_step()))
-            })
+            lease.map(|lease| lease.token).map_err(|error| no_token(&error))
         }
     }
+}
+
+/// None where nobody needs one.
+async fn etcd_token(order: &Order, peer: &Peer) -> Result<Option<Secret>, Error> {
+    let Credentials::User(login) = &order.credentials else { return Ok(None) };
+    etcd::login(&order.network, peer, login, &Timeouts::default()).await.map_err(|error| no_token(&error))
+}
+
+fn no_token(error: &CallError) -> Error {
+    let class = if error.class() == windlass_systems::Class::Denied { Class::Denied } else { Class::Unreachable };
+    Error::new(class, format!("no token: {error}; {}", error.next_step()))
 }
 
 fn failed(error: &SnapshotError) -> Error {
     let class = match error {
         SnapshotError::Write(_) => Class::Store,
         SnapshotError::Refused { code: 401 | 403, .. } => Class::Denied,
+        SnapshotError::Refused { text, .. } if text.contains("user name is empty") => Class::Denied,
         SnapshotError::Refused { .. }
         | SnapshotError::Transport { .. }
         | SnapshotError::Stalled(_)

@@ -26,7 +26,7 @@ use windlass_executor::{
     snapshot::{Credentials, Member, Order, run},
     store::Store,
 };
-use windlass_systems::{Network, Secret};
+use windlass_systems::{Network, Password, Secret, etcd};
 
 const TOKEN: &str = "hvs.CAESIJ";
 
@@ -205,6 +205,36 @@ async fn what_is_not_whole_is_not_left_behind(
     assert_eq!(error.class, class, "{error}");
     assert!(!error.message.contains(TOKEN), "{error}");
     assert_eq!(files(top.path()), Vec::<String>::new());
+}
+
+fn user() -> Credentials {
+    Credentials::User(etcd::Login { name: "root".into(), password: Password::new("hunter2").unwrap() })
+}
+
+#[tokio::test]
+async fn a_user_of_etcd_logs_in_first() {
+    let top = tempfile::tempdir().unwrap();
+    let token = answer("200 OK", br#"{"token":"abcdefgh.17"}"#);
+    let member = Server::start_with(vec![token, answer("200 OK", &etcd_stream(&[42; 3_000]))]).await;
+    let order = Order { credentials: user(), ..order(SystemType::Etcd, vec![member.member()], folder(&top)) };
+    assert_eq!(take(&order).await.unwrap().bytes, 3_032);
+    let heard = member.heard();
+    assert!(heard[0].starts_with("POST /v3/auth/authenticate") && heard[0].contains("hunter2"), "{heard:?}");
+    assert!(heard[1].starts_with("POST /v3/maintenance/snapshot"), "{heard:?}");
+    assert!(heard[1].contains("authorization: abcdefgh.17") && !heard[1].contains("hunter2"), "{heard:?}");
+}
+
+#[rstest]
+#[case::wrong_password(vec![answer("400 Bad Request", br#"{"message":"etcdserver: authentication failed, invalid user ID or password"}"#)])]
+#[case::not_root(vec![answer("200 OK", br#"{"token":"abcdefgh.17"}"#), answer("403 Forbidden", br#"{"message":"permission denied to abcdefgh.17"}"#)])]
+#[tokio::test]
+async fn a_user_who_may_not_is_told_and_nothing_is_shown(#[case] answers: Vec<Vec<u8>>) {
+    let top = tempfile::tempdir().unwrap();
+    let member = Server::start_with(answers).await;
+    let order = Order { credentials: user(), ..order(SystemType::Etcd, vec![member.member()], folder(&top)) };
+    let error = take(&order).await.unwrap_err();
+    assert_eq!(error.class, Class::Denied, "{error}");
+    assert!(!error.message.contains("hunter2") && !error.message.contains("abcdefgh"), "{error}");
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Tokens for systems that want one: read from a Secret, or got by logging in with a token of the operator's ServiceAccount that is good
-//! for that alone (see [`account`]).
+//! Tokens for systems that want one: read from a Secret, or got by logging in, with a token of the operator's ServiceAccount that is good
+//! for that alone (see [`account`]) or with a user's password from a Secret.
 //!
 //! A token that was got is kept until it is about to expire or is refused. None is ever written anywhere.
 
@@ -12,7 +12,7 @@ use std::{
 use tokio::time::Instant;
 use windlass_api::quorum_cluster::{Auth, LogIn};
 use windlass_systems::{
-    CallError, Class, Timeouts,
+    CallError, Class, Timeouts, etcd,
     openbao::{self, AuthMethod, Lease, Login, Namespace},
     secret::Secret,
     transport::{Peer, Transport},
@@ -41,10 +41,16 @@ impl From<String> for NoToken {
 #[derive(Clone)]
 struct Held {
     token: Secret,
-    /// Who it was got for: another role needs another token.
-    auth: Auth,
-    /// None for one that does not expire.
+    whose: Whose,
+    /// None for one that does not expire, or does not say when.
     until: Option<Instant>,
+}
+
+/// Who a token was got for: another one needs another token.
+#[derive(Clone, PartialEq, Eq)]
+enum Whose {
+    Role(Auth),
+    User(etcd::Login),
 }
 
 impl Tokens {
@@ -53,16 +59,16 @@ impl Tokens {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 
-    fn held(&self, key: &Key, auth: &Auth) -> Option<Secret> {
+    fn held(&self, key: &Key, whose: &Whose) -> Option<Secret> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()?;
         let lives = held.until.is_none_or(|until| until > Instant::now());
-        (held.auth == *auth && lives).then_some(held.token)
+        (held.whose == *whose && lives).then_some(held.token)
     }
 
-    fn keep(&self, key: &Key, auth: &Auth, lease: Lease) -> Secret {
-        let held = Held { token: lease.token.clone(), auth: auth.clone(), until: lease.lease.map(expiry) };
+    fn keep(&self, key: &Key, whose: Whose, token: Secret, until: Option<Instant>) -> Secret {
+        let held = Held { token: token.clone(), whose, until };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), held);
-        lease.token
+        token
     }
 
     /// The token that is held, or a new one.
@@ -74,7 +80,8 @@ impl Tokens {
         transport: &dyn Transport,
         peers: &[Peer],
     ) -> Result<Secret, NoToken> {
-        if let Some(token) = self.held(key, auth) {
+        let whose = Whose::Role(auth.clone());
+        if let Some(token) = self.held(key, &whose) {
             return Ok(token);
         }
         let login = login(context, key, auth).await?;
@@ -82,18 +89,46 @@ impl Tokens {
         // A standby passes a login on; one that is sealed or has just come up does not.
         for peer in peers {
             match openbao::login(transport, peer, &login, &Timeouts::default()).await {
-                Ok(lease) => return Ok(self.keep(key, auth, lease)),
+                Ok(Lease { token, lease, renewable: _ }) => {
+                    return Ok(self.keep(key, whose, token, lease.map(expiry)));
+                }
                 // Who refuses has said more than who does not answer.
                 Err(error) => failure = failure.filter(is_refusal).or(Some(error)),
             }
         }
-        Err(match failure {
-            Some(error) if is_refusal(&error) => {
-                NoToken { why: format!("the login is refused: {error}"), refused: true }
+        Err(none(failure))
+    }
+
+    /// The same for a user of etcd; none where etcd does not ask for one.
+    pub async fn of_user(
+        &self,
+        key: &Key,
+        login: &etcd::Login,
+        transport: &dyn Transport,
+        peers: &[Peer],
+    ) -> Result<Option<Secret>, NoToken> {
+        let whose = Whose::User(login.clone());
+        if let Some(token) = self.held(key, &whose) {
+            return Ok(Some(token));
+        }
+        let mut failure: Option<CallError> = None;
+        for peer in peers {
+            match etcd::login(transport, peer, login, &Timeouts::default()).await {
+                Ok(token) => return Ok(token.map(|token| self.keep(key, whose, token, None))),
+                // A learner refuses, and one that is cut off does not answer: the next one may.
+                Err(error) => failure = failure.filter(is_refusal).or(Some(error)),
             }
-            Some(error) => format!("no token: {error}").into(),
-            None => "no token: no pod has an address yet".to_owned().into(),
-        })
+        }
+        Err(none(failure))
+    }
+}
+
+/// Why nobody gave one.
+fn none(failure: Option<CallError>) -> NoToken {
+    match failure {
+        Some(error) if is_refusal(&error) => NoToken { why: format!("the login is refused: {error}"), refused: true },
+        Some(error) => format!("no token: {error}").into(),
+        None => "no token: no pod has an address yet".to_owned().into(),
     }
 }
 

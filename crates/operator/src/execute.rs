@@ -31,7 +31,7 @@ use crate::{
     observe::Observed,
     prepull,
     system::{self, Line},
-    validate::budget_name,
+    validate::{budget_name, init_containers},
 };
 
 /// The right to write: this process, in this term.
@@ -85,9 +85,14 @@ pub async fn execute(
         }
         Step::PullImage { image, nodes } => Box::pin(prepull::pull(actor, resource, set, image, nodes)).await,
         Step::WriteTemplate { image, strategy } => {
-            let mut patch = vec![json!({
-                "op": "replace", "path": format!("/spec/template/spec/containers/{container}/image"), "value": image,
-            })];
+            let followers = init_containers(resource, set).map_err(|hold| Error::Gone(hold.message))?;
+            let followers = followers.into_iter().map(|index| ("initContainers", index));
+            // One write for all of them: a template with two versions in it would make pods of neither.
+            let image = |(list, index): (&str, usize)| {
+                let path = format!("/spec/template/spec/{list}/{index}/image");
+                json!({"op": "replace", "path": path, "value": image})
+            };
+            let mut patch: Vec<_> = std::iter::once(("containers", container)).chain(followers).map(image).collect();
             if let Some(strategy) = strategy {
                 patch.extend(strategy_patch(set, *strategy));
             }

@@ -324,11 +324,16 @@ impl Mounted {
                 self.option("key-file", &format!("{path}/tls.key"));
             }
         }
-        let Some(Auth { token_secret, kubernetes, jwt, allow_plaintext: _ }) = &resource.spec.system.auth else {
+        let Some(Auth { token_secret, password_secret, kubernetes, jwt, allow_plaintext: _ }) =
+            &resource.spec.system.auth
+        else {
             return;
         };
         let audience = audience(&Key::of(resource));
-        if let Some(secret) = token_secret {
+        if let Some(secret) = password_secret {
+            let path = self.secret("user", secret);
+            self.option("user-folder", &path);
+        } else if let Some(secret) = token_secret {
             let path = self.secret("token", secret);
             self.option("token-file", &format!("{path}/token"));
         } else if let Some(role) = kubernetes {

@@ -10,7 +10,10 @@ use windlass_plan::{
     outcome::{CONCURRENT_OPERATION, ExternalGate, NODE_DRAIN, Outcome},
 };
 
-use crate::{asked, observe::Observed};
+use crate::{
+    asked,
+    observe::{Nodes, Observed},
+};
 
 /// Whoever is at work on the members writes here what they do; on the StatefulSet or on the QuorumCluster.
 pub const LOCKED_BY: &str = "windlass.dev/locked-by";
@@ -18,8 +21,14 @@ pub const LOCKED_BY: &str = "windlass.dev/locked-by";
 /// What these gates say; nothing is said of nodes where nobody looked at them.
 pub fn external(resource: &QuorumCluster, observed: &Observed, set: &StatefulSet) -> Vec<ExternalGate> {
     let mut gates = vec![ExternalGate::new(CONCURRENT_OPERATION, unlocked(resource, set))];
-    if let Some(nodes) = &observed.nodes {
-        gates.push(ExternalGate::new(NODE_DRAIN, nodes_stay(&observed.pods, nodes)));
+    match &observed.nodes {
+        Nodes::Seen(nodes) => gates.push(ExternalGate::new(NODE_DRAIN, nodes_stay(&observed.pods, nodes))),
+        Nodes::Ignored => {
+            let message = "nodes are not looked at: the operator was started with --ignore-nodes";
+            let hold = Hold::new(Reason::NodeDraining, message);
+            gates.push(ExternalGate::new(NODE_DRAIN, Outcome::NotAsked(hold)));
+        }
+        Nodes::NotYet => {}
     }
     gates.extend(asked::gates(&asked::quorum::questions(resource, set), &observed.answers));
     gates

@@ -27,8 +27,8 @@ use windlass_plan::{
     trouble::Log,
 };
 use windlass_systems::{
-    http,
-    secret::Secret as Token,
+    etcd, http,
+    secret::{Password, Secret as Token},
     transport::{Peer, Transport},
 };
 
@@ -54,8 +54,8 @@ pub struct Observed {
     pub set: Option<StatefulSet>,
     /// Its pods, by ownership.
     pub pods: Vec<Pod>,
-    /// What says that the nodes under the pods are being emptied, if anything does; none where nobody looked.
-    pub nodes: Option<BTreeMap<String, Fact<Option<String>>>>,
+    /// What says that the nodes under the pods are being emptied, if anything does.
+    pub nodes: Nodes,
     /// The PodDisruptionBudgets of the namespace.
     pub budgets: Vec<PodDisruptionBudget>,
     /// The other QuorumClusters of the namespace.
@@ -84,6 +84,17 @@ pub struct Observed {
     pub logs: BTreeMap<String, Log>,
     /// What took the longest of all this.
     pub slowest: &'static str,
+}
+
+/// What is known of the nodes under the pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Nodes {
+    /// What says of each that it is being emptied, if anything does.
+    Seen(BTreeMap<String, Fact<Option<String>>>),
+    /// Nothing is under way that they matter for.
+    NotYet,
+    /// The operator was told not to look.
+    Ignored,
 }
 
 /// The custom resource itself; none if it is gone.
@@ -123,7 +134,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
             since,
             set: None,
             pods: vec![],
-            nodes: None,
+            nodes: Nodes::NotYet,
             budgets: vec![],
             siblings,
             unasked,
@@ -157,13 +168,20 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
         // Secrets that can't be read make the members unknown, and nothing else: a permit that stands is minded all the same.
         match tls(context, resource, &namespace).await.unwrap_or_else(|error| Err(error.story())) {
             Ok(tls) => {
-                let (seen, token) = ask(context, resource, &http, tls.as_ref(), &peers, &places).await;
+                let likely = labelled_first(&peers, &pods);
+                let (seen, token) = ask(context, resource, &http, tls.as_ref(), &peers, &likely, &places).await;
                 (seen, tls, token)
             }
             Err(why) => (Seen::unknown(&why), None, None),
         }
     };
-    let nodes = async { if ahead || upgrading { nodes(context, &pods).await.map(Some) } else { Ok(None) } };
+    let nodes = async {
+        match (context.settings.ignore_nodes, ahead || upgrading) {
+            (_, false) => Ok(Nodes::NotYet),
+            (true, true) => Ok(Nodes::Ignored),
+            (false, true) => nodes(context, &pods).await.map(Nodes::Seen),
+        }
+    };
     let jobs =
         async { futures::join!(executor::read(context, resource), prepull::read(context, resource, &set, &pods)) };
     // Side by side and always in this order: whoever is slow makes nobody else's word older than it is. Boxed: Jobs are large things to hold.
@@ -253,7 +271,11 @@ async fn nodes(context: &Context, pods: &[Pod]) -> Result<BTreeMap<String, Fact<
         let emptied = match get(context, &format!("nodes/{name}"), &api, name).await {
             Ok(Some(node)) => Fact::Known(emptying::why(&node)),
             Ok(None) => Fact::Unknown("it does not exist".to_owned()),
-            Err(error) if error.class() == Class::Refused => Fact::Unknown(error.story()),
+            // An operator with rights in one namespace reads no nodes, and can be told not to want to.
+            Err(error) if error.class() == Class::Refused => {
+                let way_out = "let the operator read nodes, or start it with --ignore-nodes";
+                Fact::Unknown(format!("{}; {way_out}", error.story()))
+            }
             Err(error) => return Err(error),
         };
         Ok((name.clone(), emptied))
@@ -295,12 +317,27 @@ fn peers(resource: &QuorumCluster, places: &[Place]) -> Vec<Peer> {
     places.iter().filter_map(peer).collect()
 }
 
+/// What OpenBao and Vault write on the pod that leads (D3). It can be old, or on two pods.
+const ACTIVE: [&str; 2] = ["openbao-active", "vault-active"];
+
+/// The same, with those first whose pods say that they lead: whoever leads gives a token without asking another, and one that hangs or is
+/// sealed holds nobody up. A hint for whom to ask, and never an answer.
+fn labelled_first(peers: &[Peer], pods: &[Pod]) -> Vec<Peer> {
+    let says = |pod: &Pod| ACTIVE.iter().any(|label| pod.labels().get(*label).is_some_and(|value| value == "true"));
+    let leads = |peer: &Peer| pods.iter().any(|pod| pod.name_any() == peer.pod && says(pod));
+    let mut peers = peers.to_vec();
+    // Stable: the others keep their order.
+    peers.sort_by_key(|peer| !leads(peer));
+    peers
+}
+
 async fn ask(
     context: &Context,
     resource: &QuorumCluster,
     http: &Result<Option<Arc<http::System>>, http::Invalid>,
     tls: Option<&TlsMaterial>,
     peers: &[Peer],
+    likely: &[Peer],
     places: &[Place],
 ) -> (Seen, Option<Token>) {
     let http = match http {
@@ -312,7 +349,7 @@ async fn ask(
         Err(why) => return (Seen::unknown(&format!("the TLS material can't be used: {why}")), None),
     };
     let once = async || {
-        let token = match token(context, resource, transport.as_ref(), peers).await {
+        let token = match token(context, resource, transport.as_ref(), likely).await {
             Ok(token) => token,
             Err(NoToken { why, refused: true }) => return (Heard::from(Seen::refused(&why)), None),
             Err(NoToken { why, refused: false }) => return (Heard::from(Seen::unknown(&why)), None),
@@ -325,7 +362,10 @@ async fn ask(
     if !heard.denied {
         return (heard.seen, token);
     }
-    // It may have expired, or been revoked: once more with a new one.
+    if resource.spec.system.auth.is_none() {
+        return (heard.seen, token);
+    }
+    // It may have expired, or been revoked, or a member that was restarted has forgotten it: once more with a new one.
     context.tokens.forget(&Key::of(resource));
     let (heard, token) = once().await;
     (heard.seen, token)
@@ -341,18 +381,26 @@ async fn token(
     let Some(auth) = &resource.spec.system.auth else { return Ok(None) };
     // A resource that is older than the schema's rule is asked here, before anything is sent; it is refused in validate.
     resource.spec.system.check_auth().map_err(|why| format!("spec.system.auth: {why}"))?;
-    let Some(name) = &auth.token_secret else {
-        let key = Key::of(resource);
-        return context.tokens.get(context, &key, auth, transport, peers).await.map(Some);
+    let key = Key::of(resource);
+    let read = async |field: &str, name: &str, entry: &str| {
+        let namespace = resource.namespace().unwrap_or_default();
+        let secrets: Api<Secret> = Api::namespaced(context.client.clone(), &namespace);
+        let secret = get(context, &format!("secrets/{namespace}/{name}"), &secrets, name).await;
+        let found = secret.map_err(|error| error.story())?.and_then(|secret| secret.data?.remove(entry));
+        let missing = || format!("spec.system.auth.{field}: there is no Secret {name} with {entry} in it");
+        Ok::<_, String>(String::from_utf8_lossy(&found.ok_or_else(missing)?.0).into_owned())
     };
-    let namespace = resource.namespace().unwrap_or_default();
-    let secrets: Api<Secret> = Api::namespaced(context.client.clone(), &namespace);
-    let secret = get(context, &format!("secrets/{namespace}/{name}"), &secrets, name).await;
-    let found = secret.map_err(|error| error.story())?.and_then(|secret| secret.data?.remove("token"));
-    let missing = || format!("spec.system.auth.tokenSecret: there is no Secret {name} with token in it");
-    let text = found.ok_or_else(missing)?.0;
-    let token = Token::new(&String::from_utf8_lossy(&text));
-    token.map(Some).map_err(|error| format!("spec.system.auth.tokenSecret: Secret {name}: {error}").into())
+    if let Some(name) = &auth.token_secret {
+        let token = Token::new(&read("tokenSecret", name, "token").await?);
+        return token.map(Some).map_err(|error| format!("spec.system.auth.tokenSecret: Secret {name}: {error}").into());
+    }
+    if let Some(secret) = &auth.password_secret {
+        let name = read("passwordSecret", secret, "username").await?.trim().to_owned();
+        let password = Password::new(&read("passwordSecret", secret, "password").await?)
+            .map_err(|_| format!("spec.system.auth.passwordSecret: the password in Secret {secret} is empty"))?;
+        return context.tokens.of_user(&key, &etcd::Login { name, password }, transport, peers).await;
+    }
+    context.tokens.get(context, &key, auth, transport, peers).await.map(Some)
 }
 
 /// The TLS material from the Secrets that the resource names, all in its own namespace (H41); or, for a person, what is missing.
@@ -413,4 +461,43 @@ where
     let params = ListParams::default().labels(labels);
     let params = if bug::active(Bug::StaleReads) { params.match_any() } else { params };
     Ok(context.bounded(context.settings.read_deadline, "list", what, api.list(&params)).await?.items)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::api::ObjectMeta;
+    use rstest::rstest;
+    use windlass_systems::transport::Peer;
+
+    use super::labelled_first;
+
+    fn pod(index: u8, label: Option<(&str, &str)>) -> Pod {
+        let labels = label.map(|(name, value)| [(name.to_owned(), value.to_owned())].into());
+        let metadata = ObjectMeta { name: Some(format!("bao-{index}")), labels, ..ObjectMeta::default() };
+        Pod { metadata, ..Pod::default() }
+    }
+
+    /// D3: whom to ask first, and nothing more. Everybody stays in the list.
+    #[rstest]
+    #[case::nobody([None, None, None], "012")]
+    #[case::the_last([None, None, Some(("openbao-active", "true"))], "201")]
+    #[case::vaults([None, Some(("vault-active", "true")), None], "102")]
+    #[case::doubled([None, Some(("openbao-active", "true")), Some(("openbao-active", "true"))], "120")]
+    #[case::a_standby([None, Some(("openbao-active", "false")), None], "012")]
+    fn who_says_that_it_leads_is_asked_first(#[case] labels: [Option<(&str, &str)>; 3], #[case] order: &str) {
+        let pods: Vec<Pod> = (0..).zip(labels).map(|(index, label)| pod(index, label)).collect();
+        let peer = |index: u8| Peer {
+            pod: format!("bao-{index}"),
+            address: IpAddr::from([10, 0, 0, index]),
+            port: 8200,
+            server_name: String::new(),
+            tls: false,
+        };
+        let peers: Vec<Peer> = (0..3).map(peer).collect();
+        let asked: String = labelled_first(&peers, &pods).iter().filter_map(|peer| peer.pod.chars().last()).collect();
+        assert_eq!(asked, order);
+    }
 }

@@ -33,6 +33,8 @@ pub struct Settings {
     pub concurrency: usize,
     /// The one namespace to look at; all if none.
     pub namespace: Option<String>,
+    /// Nodes are not looked at, for an operator that may not read them.
+    pub ignore_nodes: bool,
     /// The image of executor Jobs, where a resource names none.
     pub executor_image: Option<String>,
     /// Images that a resource may name for them, or repositories with all their tags (H41).
@@ -69,6 +71,7 @@ impl Default for Settings {
             idle_recheck: Duration::from_secs(30),
             concurrency: 16,
             namespace: None,
+            ignore_nodes: false,
             executor_image: None,
             allowed_executor_images: Vec::new(),
             allowed_services: BTreeSet::new(),

@@ -102,13 +102,12 @@ pub async fn ask(line: Line<'_>, peers: &[Peer], places: &[Place], patience: Dur
     let Timeouts { read, health, verb } = Timeouts::default();
     let timeouts = Timeouts { read: read.min(patience), health: health.min(patience), verb };
     match system {
-        SystemType::Pd => {
-            let quorum = facts::pd::quorum(&pd::observe(transport, peers, &timeouts).await);
-            let names = quorum.members.known().into_iter().flat_map(BTreeMap::keys);
-            let ids = names.map(|name| (name.clone(), name.to_string())).collect();
-            Seen { quorum, ids }.into()
+        SystemType::Pd => facts::pd::seen(&pd::observe(transport, peers, &timeouts).await, places).into(),
+        SystemType::Etcd => {
+            let answers = etcd::observe(transport, peers, token, &timeouts).await;
+            let denied = answers.iter().any(|answer| answer.said.as_ref().is_err_and(etcd::wants_another_token));
+            Heard { seen: facts::etcd::seen(&answers, places), denied }
         }
-        SystemType::Etcd => facts::etcd::seen(&etcd::observe(transport, peers, &timeouts).await, places).into(),
         SystemType::OpenBao | SystemType::Vault => {
             let product = product(system).unwrap_or(openbao::Product::OpenBao);
             let answers = openbao::observe(product, transport, peers, token, &timeouts).await;
@@ -134,7 +133,7 @@ pub async fn hand_over(line: Line<'_>, leader: &Peer, to: &str, limit: Duration)
     match system {
         SystemType::Pd => pd::transfer_leader(transport, leader, to, &timeouts).await?,
         // An id that is none asks for nobody, and is refused.
-        SystemType::Etcd => etcd::transfer_leader(transport, leader, to.parse().unwrap_or(0), &timeouts).await?,
+        SystemType::Etcd => etcd::transfer_leader(transport, leader, to.parse().unwrap_or(0), token, &timeouts).await?,
         // Nobody can be named: whoever is elected is read back.
         SystemType::OpenBao | SystemType::Vault => {
             let Some(token) = token else { return Err(Error::Gone("the token".into())) };

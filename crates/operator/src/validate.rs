@@ -48,6 +48,7 @@ pub fn validate(resource: &QuorumCluster, observed: &Observed) -> Result<Validat
         return Err(Hold::new(Reason::WorkloadDeleting, format!("StatefulSet {name} is being deleted")));
     }
     let (container, image) = container(resource, set)?;
+    init_containers(resource, set)?;
     let record =
         resource.status.as_ref().and_then(|status| status.upgrade.as_ref()).map(translate::record).transpose()?;
     let view = view(resource, observed, set, image, record)?;
@@ -175,6 +176,21 @@ pub fn container(resource: &QuorumCluster, set: &StatefulSet) -> Result<(usize, 
     let there: Vec<&str> = containers.iter().map(|container| container.name.as_str()).collect();
     let message = format!("StatefulSet {} has no container {wanted}; it has {}", set.name_any(), there.join(", "));
     Err(Hold::new(Reason::ContainerNotFound, message))
+}
+
+/// The places of the init containers whose image follows. Sidecars, which are init containers that stay, are among them.
+pub fn init_containers(resource: &QuorumCluster, set: &StatefulSet) -> Result<Vec<usize>, Hold> {
+    let there = set.spec.as_ref().and_then(|spec| spec.template.spec.as_ref()?.init_containers.as_deref());
+    let there = there.unwrap_or_default();
+    let place = |name: &String| {
+        there.iter().position(|container| container.name == *name).ok_or_else(|| {
+            let names: Vec<&str> = there.iter().map(|container| container.name.as_str()).collect();
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let message = format!("StatefulSet {} has no init container {name}; it has {names}", set.name_any());
+            Hold::new(Reason::ContainerNotFound, message)
+        })
+    };
+    resource.spec.workload.init_containers.iter().map(place).collect()
 }
 
 /// The StatefulSet reduced to what a decision needs.

@@ -50,7 +50,7 @@ async fn both(pods: &[(&str, Scripted)]) -> (Seen, Seen) {
     let (mut own, mut generic) = (Vec::new(), Vec::new());
     let (system, timeouts) = (described(), Timeouts::default());
     for (name, pod) in pods {
-        own.extend(etcd::observe(pod, &[peer(name)], &timeouts).await);
+        own.extend(etcd::observe(pod, &[peer(name)], None, &timeouts).await);
         generic.extend(http::observe(&system, pod, &[peer(name)], None, &timeouts).await);
     }
     (facts::etcd::seen(&own, &places()), facts::http::seen(&generic, &places()))
@@ -112,7 +112,7 @@ async fn so_is_one_that_is_not(
 #[tokio::test]
 async fn a_hand_over_is_the_same_request(#[values("3.5.35", "3.6.16")] version: &str) {
     let pod = Scripted::new().on(TRANSFER, recorded("etcd", &format!("{version}: transfer")));
-    etcd::transfer_leader(&pod, &peer("etcd-0"), 7, &Timeouts::default()).await.unwrap();
+    etcd::transfer_leader(&pod, &peer("etcd-0"), 7, None, &Timeouts::default()).await.unwrap();
     http::hand_over(&described(), &pod, &peer("etcd-0"), "7", None, &Timeouts::default()).await.unwrap();
     let requests = pod.requests();
     assert_eq!((requests[0].body.clone(), &requests[0].headers), (requests[1].body.clone(), &requests[1].headers));

@@ -89,7 +89,7 @@ pub(crate) fn outlook(want: &Want, view: &View, record: Option<&Record>, gates: 
     let state = gates.iter().find(|gate| gate.name == NAME).map(|gate| gate.state);
     let asked = match state {
         Some(State::Holding) => Some(Question { target: target(want, record).clone(), hand_over: leader() }),
-        Some(State::Passed | State::Overridden) => None,
+        Some(State::Passed | State::Overridden | State::NotAsked) => None,
         // Nobody can tell at the moment: who is about to answer shall not answer in vain.
         Some(State::Unknown) | None => {
             let stands = |asked: &&Question| record.is_some() && asked.target == *target(want, record);

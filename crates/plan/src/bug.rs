@@ -28,6 +28,8 @@ pub enum Bug {
     DowngradeUnnoticed,
     /// Whether a way from one version to another exists is not asked.
     PathNotChecked,
+    /// A member that is about to get a vote is not waited for.
+    NonVotersIgnored,
     /// Decisions come from a possibly stale cache of the API server.
     StaleReads,
     /// Writes carry no resourceVersion.

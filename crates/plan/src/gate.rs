@@ -96,7 +96,7 @@ pub const BEFORE_RESTART: &[Gate] = &[
     Gate::firm("NotPaused", |ask| not_paused(ask).into()),
     Gate::firm("VersionPath", version_path),
     Gate::firm("PodsPresent", |ask| pods_present(ask.view).into()),
-    Gate::firm("MembersKnown", |ask| members_known(ask.view).into()),
+    Gate::firm("MembersKnown", |ask| members_known(ask.want, ask.view).into()),
     Gate::firm("LeaderKnown", |ask| leader_known(ask.view).into()),
     Gate::firm("SpareMember", |ask| spare_member(ask.want, ask.view).into()),
     Gate::firm("EveryoneSettled", |ask| everyone_settled(ask).into()),
@@ -224,7 +224,7 @@ fn version_path(ask: &Ask<'_>) -> Outcome {
     if ask.record.is_some() {
         return Outcome::Pass;
     }
-    let Some(members) = ask.view.quorum.members.known() else { return members_known(ask.view).into() };
+    let Some(members) = ask.view.quorum.members.known() else { return members_known(ask.want, ask.view).into() };
     for (name, member) in members {
         match &member.version {
             Fact::Known(runs) => {
@@ -272,13 +272,12 @@ pub fn absent(view: &View) -> Option<(MemberName, Hold)> {
 }
 
 /// The system lists its members, and they are the pods.
-pub fn members_known(view: &View) -> Verdict {
+pub fn members_known(want: &Want, view: &View) -> Verdict {
     let members = match &view.quorum.members {
         Fact::Known(members) => members,
         Fact::Unknown(why) => return Err(unknown(view, why)),
     };
-    if let Some(learner) = view.quorum.learners.first() {
-        let message = format!("{learner} is a learner, a member without a vote: promote or remove it first");
+    if let Some(message) = non_voter(want, view) {
         return Err(Hold::new(Reason::MembersDoNotMatch, message));
     }
     let pods: BTreeSet<&MemberName> = view.pods.iter().map(|pod| &pod.name).collect();
@@ -294,6 +293,24 @@ pub fn members_known(view: &View) -> Verdict {
             format!("pods that are no members: {missing}; members that have no pod: {extra}"),
         )),
     }
+}
+
+/// What is to be said of a member without a vote. One that is about to get a vote makes another quorum of this one half way, so it is waited
+/// for, unless a person says that it is meant to stay as it is. In a pod of this set it would be replaced as if it had a vote.
+fn non_voter(want: &Want, view: &View) -> Option<String> {
+    if bug::active(Bug::NonVotersIgnored) {
+        return None;
+    }
+    let is_ours = |learner: &&String| view.pods.iter().any(|pod| pod.name.as_str() == learner.as_str());
+    if let Some(learner) = view.quorum.learners.iter().find(is_ours) {
+        return Some(format!(
+            "{learner} is a learner, a member without a vote, in a pod of this StatefulSet: promote it, or give it a set of its own"
+        ));
+    }
+    let learner = view.quorum.learners.first().filter(|_| !want.accept_non_voters)?;
+    Some(format!(
+        "{learner} is a learner, a member without a vote: promote or remove it first, or set spec.policy.acceptNonVoters if it is meant to stay"
+    ))
 }
 
 /// Why nobody knows the members. A token that is refused is a cause of its own, and another token is all that helps.

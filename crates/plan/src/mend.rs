@@ -53,7 +53,7 @@ fn not_leading(ask: &Ask<'_>) -> Verdict {
     if is_down_anyway(ask.want, ask.view, ask.victim) {
         return Ok(());
     }
-    gate::members_known(ask.view).and_then(|()| gate::leader_known(ask.view))
+    gate::members_known(ask.want, ask.view).and_then(|()| gate::leader_known(ask.view))
 }
 
 /// The others are a healthy majority without it, and all of that is known (C4).

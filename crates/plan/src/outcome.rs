@@ -33,6 +33,8 @@ pub enum Outcome {
     Hold(Hold),
     /// It can't be told, which blocks as well.
     Unknown(Hold),
+    /// Nobody asks: whoever runs the operator said so, and why is said here.
+    NotAsked(Hold),
 }
 
 impl From<Verdict> for Outcome {
@@ -109,6 +111,8 @@ pub enum State {
     Unknown,
     /// It would not, and a person set it aside.
     Overridden,
+    /// Nobody asks it.
+    NotAsked,
 }
 
 impl State {
@@ -121,7 +125,7 @@ impl State {
     pub fn blocks(self) -> bool {
         match self {
             Self::Holding | Self::Unknown => true,
-            Self::Passed | Self::Overridden => false,
+            Self::Passed | Self::Overridden | Self::NotAsked => false,
         }
     }
 }
@@ -144,6 +148,8 @@ impl GateState {
     pub fn message(&self) -> String {
         match (&self.hold, self.overridden_until) {
             (None, _) => String::new(),
+            // Nothing is to be done about it.
+            (Some(hold), None) if self.state == State::NotAsked => hold.message.clone(),
             (Some(hold), None) => hold.to_string(),
             (Some(hold), Some(until)) => format!("overridden until {until}: {}", hold.message),
         }
@@ -212,6 +218,9 @@ pub(crate) fn judge(
         Outcome::Pass => return GateState { name, state: State::Passed, hold: None, overridden_until: None },
         Outcome::Unknown(_) if bug::active(Bug::UnknownGatePasses) => {
             return GateState { name, state: State::Passed, hold: None, overridden_until: None };
+        }
+        Outcome::NotAsked(hold) => {
+            return GateState { name, state: State::NotAsked, hold: Some(hold), overridden_until: None };
         }
         Outcome::Hold(hold) => (State::Holding, hold),
         Outcome::Unknown(hold) => (State::Unknown, hold),

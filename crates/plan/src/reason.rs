@@ -202,7 +202,7 @@ impl Reason {
             Self::MembersDoNotMatch => "remove the members that have no pod, or let the missing pods join",
             Self::MembersUnknown => "look at the member that the message names; it goes on as soon as all answer",
             Self::TokenRefused => {
-                "put a valid token into the Secret that spec.system.auth.tokenSecret names, or give the role of spec.system.auth what it needs; it goes on by itself"
+                "put a valid token or user into the Secret that spec.system.auth names, or give its role what it needs; it goes on by itself"
             }
             Self::LeaderUnknown => "wait for the election to end; if it does not, look at the members' logs",
             Self::MemberUnhealthy => "repair the member that the message names; it goes on as soon as it is healthy",

@@ -37,7 +37,7 @@ pub(crate) fn at_rest(
     partition: u32,
     now: Timestamp,
 ) -> Decision {
-    if let Err(hold) = gate::pods_present(view).and_then(|()| gate::members_known(view)) {
+    if let Err(hold) = gate::pods_present(view).and_then(|()| gate::members_known(want, view)) {
         return wait_or_halt(hold);
     }
     if want.trigger == Trigger::Template

@@ -383,7 +383,7 @@ fn hand_over(want: &Want, view: &View, record: &mut Record, victim: &Pod, now: T
 fn conclude(want: &Want, view: &View, record: &mut Record, partition: u32, now: Timestamp) -> Decision {
     record.stage = None;
     record.hand_over = None;
-    if let Err(hold) = gate::members_known(view).and_then(|()| gate::leader_known(view)) {
+    if let Err(hold) = gate::members_known(want, view).and_then(|()| gate::leader_known(view)) {
         return wait_or_halt(hold);
     }
     let version = record.target.version.clone();

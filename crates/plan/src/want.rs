@@ -83,6 +83,8 @@ pub struct Want {
     pub allow_downgrade: bool,
     /// Taking down a quorum that can spare no member is all right (H14).
     pub accept_downtime: bool,
+    /// Members without a vote are meant to be there, and stay as they are.
+    pub accept_non_voters: bool,
     /// How long stages may take.
     pub deadlines: Deadlines,
     /// How long a snapshot before an upgrade may take; none where nobody wants one.

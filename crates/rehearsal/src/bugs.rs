@@ -56,6 +56,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::MendCostsQuorum,
     Bug::MinReadyIgnored,
     Bug::NewImageTooEarly,
+    Bug::NonVotersIgnored,
     Bug::OldMeasureCounts,
     Bug::OverrideOutlivesItself,
     Bug::PoisonLeftStanding,

@@ -49,6 +49,7 @@ pub fn scenario(seed: u64) -> Scenario {
         allowed: false,
         gives_up: false,
         snapshots: false,
+        authenticated: false,
     };
     for _ in 0..walk.rng.below(9) {
         walk.step();
@@ -59,8 +60,13 @@ pub fn scenario(seed: u64) -> Scenario {
     walk.clings(Rng::new(seed).fork("clings"));
     walk.busy(Rng::new(seed).fork("busy"));
     walk.two_are_sick(Rng::new(seed).fork("sick"));
+    walk.authentication(Rng::new(seed).fork("authentication"));
+    walk.learners(Rng::new(seed).fork("learners"));
     walk.mend();
     let mut objects = setting.objects(members, setting.versions[from], setting.versions[to]);
+    if walk.authenticated {
+        sign_in(&mut objects, setting.namespace);
+    }
     if walk.rng.one_in(4) {
         for object in &mut objects {
             if object["kind"] == "StatefulSet" {
@@ -154,6 +160,7 @@ impl Way {
     }
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "situations that have nothing to do with each other")]
 struct Walk {
     setting: Setting,
     rng: Rng,
@@ -171,6 +178,8 @@ struct Walk {
     gives_up: bool,
     /// A snapshot is taken before every upgrade.
     snapshots: bool,
+    /// A user is named to ask in the name of.
+    authenticated: bool,
 }
 
 impl Walk {
@@ -451,6 +460,61 @@ impl Walk {
         self.timeline.push(after(Duration::ZERO, Action::Starve(behind, false)));
     }
 
+    /// In a quarter of etcd's seeds its authentication is enabled, at the beginning or later, and now and then the password that we know is
+    /// wrong for a while, or it is disabled again.
+    fn authentication(&mut self, mut rng: Rng) {
+        if self.setting != ETCD || !rng.one_in(4) {
+            return;
+        }
+        self.authenticated = true;
+        let whom = self.setting.pod(u32::try_from(rng.below(u64::from(self.members))).unwrap_or(0));
+        let tell = |path: &str, body| Action::Tell { whom: whom.clone(), path: format!("/v3/auth/{path}"), body };
+        let users = [
+            ("user/add", json!({"name": "root", "password": PASSWORD.0})),
+            ("user/grant", json!({"user": "root", "role": "root"})),
+            ("enable", json!({})),
+        ];
+        let place = usize::try_from(rng.below(self.timeline.len() as u64 + 1)).unwrap_or(0);
+        for (number, (path, body)) in users.into_iter().enumerate() {
+            let soon = rng.between(Duration::ZERO, Duration::from_secs(10));
+            self.timeline.insert(place + number, after(soon, tell(path, body)));
+        }
+        let secret =
+            Subject { resource: "secrets".into(), namespace: self.setting.namespace.into(), name: USER.into() };
+        let is = |password: &str| {
+            let patch = json!({"data": {"password": password}});
+            Action::Patch { target: secret.clone(), patch }
+        };
+        let later = rng.between(Duration::from_secs(1), Duration::from_mins(8));
+        match rng.below(4) {
+            0 => {
+                self.timeline.push(after(later, is("d3Jvbmc=")));
+                self.mends.push(is(PASSWORD.1));
+            }
+            1 => self.timeline.push(after(later, tell("disable", json!({})))),
+            _ => {}
+        }
+    }
+
+    /// In a sixth of etcd's seeds somebody adds a learner that stays, and says so then or in the end.
+    fn learners(&mut self, mut rng: Rng) {
+        // Who shows no token may not add anybody.
+        if self.setting != ETCD || self.authenticated || !rng.one_in(6) {
+            return;
+        }
+        let whom = self.setting.pod(u32::try_from(rng.below(u64::from(self.members))).unwrap_or(0));
+        let body = json!({"peerURLs": ["http://mirror-0.mirror.registry.svc:2380"], "isLearner": true});
+        let add = Action::Tell { whom, path: "/v3/cluster/member/add".into(), body };
+        let place = usize::try_from(rng.below(self.timeline.len() as u64 + 1)).unwrap_or(0);
+        self.timeline.insert(place, after(rng.between(Duration::ZERO, Duration::from_secs(20)), add));
+        let stays = self.setting.spec(json!({"policy": {"acceptNonVoters": true}}));
+        if rng.one_in(2) {
+            self.timeline.insert(place + 1, after(rng.between(Duration::ZERO, Duration::from_mins(2)), stays));
+        } else {
+            self.mends.push(stays);
+        }
+    }
+
     fn operator_trouble(&mut self) -> Action {
         let number = usize::try_from(self.rng.below(u64::from(self.operators))).unwrap_or(0);
         if self.rng.one_in(2) {
@@ -515,6 +579,21 @@ impl Walk {
             }
         }
     }
+}
+
+/// The Secret with etcd's user, and its password, as it is and as Secrets carry it.
+const USER: &str = "etcd-user";
+const PASSWORD: (&str, &str) = ("secret", "c2VjcmV0");
+
+/// Asks in the name of a user.
+fn sign_in(objects: &mut Vec<Value>, namespace: &str) {
+    for object in objects.iter_mut().filter(|object| object["kind"] == "QuorumCluster") {
+        object["spec"]["system"]["auth"] = json!({"passwordSecret": USER, "allowPlaintext": true});
+    }
+    objects.push(json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": USER, "namespace": namespace},
+        "data": {"username": "cm9vdA==", "password": PASSWORD.1},
+    }));
 }
 
 /// Members may be taken down for a minute at these times.

@@ -121,6 +121,27 @@ async fn a_system_is_described_where_nothing_is_known_of_it_and_only_there() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_user_is_for_etcd() {
+    let user = json!({"passwordSecret": "etcd-user", "allowPlaintext": true});
+    assert_eq!(create(&api(), json!({"system": {"type": "Etcd", "auth": user}})).await.0, 201);
+    for system in ["Pd", "OpenBao", "Vault"] {
+        is_refused(&create(&api(), json!({"system": {"type": system, "auth": user}})).await, "spec.system.auth");
+    }
+    let both = json!({"passwordSecret": "etcd-user", "tokenSecret": "token", "allowPlaintext": true});
+    is_refused(&create(&api(), json!({"system": {"type": "Etcd", "auth": both}})).await, "exactly one of");
+}
+
+#[tokio::test(start_paused = true)]
+async fn init_containers_can_be_named_later_and_follow_what_we_write() {
+    let api = api();
+    assert_eq!(create(&api, json!({})).await.0, 201);
+    assert_eq!(change(&api, json!({"workload": {"initContainers": ["check"]}})).await.0, 200);
+    is_refused(&change(&api, json!({"workload": {"container": "other"}})).await, "workload can't change");
+    let template = json!({"trigger": "Template", "version": null});
+    is_refused(&change(&api, template).await, "spec.workload.initContainers");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_name_to_verify_is_one_name() {
     let with = |name: &str| json!({"system": {"tls": {"caSecret": "ca", "serverName": name}}});
     for right in ["{pod}.etcd.example", "etcd.example", "etcd-{pod}.example", "{pod}", "a.{pod}.example"] {
@@ -139,10 +160,10 @@ async fn a_token_is_for_systems_that_take_one() {
     let login = json!({"role": "windlass"});
     let ways = [json!({"kubernetes": login}), json!({"jwt": login}), json!({"tokenSecret": "token"})];
     for way in ways {
-        for system in ["Pd", "Etcd"] {
+        for (system, why) in [("Pd", "the type Pd takes none"), ("Etcd", "passwordSecret alone")] {
             let answer = create(&api(), json!({"system": {"type": system, "auth": way}})).await;
             is_refused(&answer, "spec.system.auth");
-            is_refused(&answer, "the types Pd and Etcd take no token");
+            is_refused(&answer, why);
         }
         for system in ["OpenBao", "Vault"] {
             let tls = json!({"type": system, "auth": way, "tls": {"caSecret": "ca"}});
@@ -320,7 +341,7 @@ async fn what_is_not_said_is_filled_in() {
             "maxLagEntries": 100, "soak": "0s", "prePull": false, "showLogs": false,
         },
         "gates": {"approval": {"mode": "None"}},
-        "policy": {"allowDowngrade": false, "acceptDowntime": false},
+        "policy": {"allowDowngrade": false, "acceptDowntime": false, "acceptNonVoters": false},
         "onDeadline": "Hold",
         "requests": {},
         "deletionPolicy": "Restore",
@@ -337,7 +358,10 @@ async fn parts_of_blocks_are_filled_in_too() {
     let limits =
         json!({"deadlines": deadlines, "maxLagEntries": 100, "soak": "0s", "prePull": false, "showLogs": false});
     assert_eq!(made["spec"]["upgrade"], limits);
-    assert_eq!(made["spec"]["policy"], json!({"allowDowngrade": false, "acceptDowntime": true}));
+    assert_eq!(
+        made["spec"]["policy"],
+        json!({"allowDowngrade": false, "acceptDowntime": true, "acceptNonVoters": false})
+    );
 }
 
 #[tokio::test(start_paused = true)]

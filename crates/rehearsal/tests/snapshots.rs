@@ -99,6 +99,27 @@ fn the_job_can_do_nothing_but_what_it_is_for() {
     assert!(arguments[3].starts_with("--member=openbao-0="), "{arguments:?}");
 }
 
+/// A user of etcd is mounted, and nobody else gets to see it.
+#[test]
+fn the_job_logs_in_as_the_resource_says() {
+    let mut scenario = ETCD.snapshot(1);
+    for object in scenario.objects.iter_mut().filter(|object| object["kind"] == "QuorumCluster") {
+        object["spec"]["system"]["auth"] = json!({"passwordSecret": "etcd-user", "allowPlaintext": true});
+    }
+    scenario.objects.push(json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "etcd-user", "namespace": ETCD.namespace},
+        "stringData": {"username": "root", "password": "correct horse"},
+    }));
+    let outcome = run(&scenario);
+    // Authentication is not enabled: nobody needs a token, and all goes well without one.
+    assert_eq!(outcome.fault(), None);
+    let pod = jobs(&outcome).remove(0)["spec"]["template"]["spec"].clone();
+    let mounted = pod["volumes"].as_array().into_iter().flatten().find(|volume| volume["name"] == "user");
+    assert_eq!(mounted.map(|volume| &volume["secret"]["secretName"]), Some(&json!("etcd-user")));
+    let arguments = pod["containers"][0]["args"].to_string();
+    assert!(arguments.contains("--user-folder=/windlass/user") && !arguments.contains("horse"), "{arguments}");
+}
+
 #[rstest]
 #[case::image_is_not_there(Action::Image(EXECUTOR.into(), ImageBehaviour::CannotPull), "Job was active longer than")]
 #[case::it_hangs(Action::Image(EXECUTOR.into(), ImageBehaviour::NeverReady), "Job was active longer than")]

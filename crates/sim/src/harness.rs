@@ -340,6 +340,7 @@ fn act(cluster: &Cluster, slots: &[Slot], action: &Action) {
         }
         Action::AutoUnseal(set, works) => world.auto_unseal(&set.namespace, &set.name, *works),
         Action::Unseal(place) => world.unseal(&place.namespace, set_of(&place.pod), &place.pod),
+        Action::Tell { whom, path, body } => world.tell(&whom.namespace, set_of(&whom.pod), &whom.pod, path, body),
         Action::DropWatches => api.drop_watches(None),
         Action::Compact => api.compact(api.revision()),
         Action::KillOperator(number) => {

@@ -145,6 +145,15 @@ pub enum Action {
     AutoUnseal(Subject, bool),
     /// A person unseals a member.
     Unseal(Place),
+    /// A person sends a process something, by POST.
+    Tell {
+        /// Whom.
+        whom: Place,
+        /// Where.
+        path: String,
+        /// What.
+        body: Value,
+    },
     /// All watches break off.
     DropWatches,
     /// Old revisions are compacted away.

@@ -176,3 +176,65 @@ fn a_dead_leader_is_followed_until_the_vote() {
     let new = three.post(followers[0], STATUS, &json!({})).1["leader"].clone();
     assert!(new != old && new.is_string());
 }
+
+const AUTHENTICATE: &str = "/v3/auth/authenticate";
+
+impl Three {
+    /// With this token.
+    fn shown(&mut self, member: &str, path: &str, token: &str) -> (u16, Value) {
+        let request = Request::post(path).header("authorization", token).body(Bytes::from("{}")).expect("a request");
+        let response = self.0.ask(member, &request).expect("an answer");
+        (response.status().as_u16(), serde_json::from_slice(response.body()).unwrap_or_default())
+    }
+
+    fn log_in(&mut self, name: &str, password: &str) -> (u16, Value) {
+        self.post("etcd-1", AUTHENTICATE, &json!({"name": name, "password": password}))
+    }
+
+    /// With users root and guest, whose passwords are their names.
+    fn with_authentication(version: &str) -> Self {
+        let mut three = Self::new(version);
+        for (path, body) in [
+            ("user/add", json!({"name": "root", "password": "root"})),
+            ("user/add", json!({"name": "guest", "password": "guest"})),
+            ("user/grant", json!({"user": "root", "role": "root"})),
+            ("enable", json!({})),
+        ] {
+            assert_eq!(three.post("etcd-0", &format!("/v3/auth/{path}"), &body).0, 200, "{path}");
+        }
+        three
+    }
+}
+
+#[rstest]
+fn without_credentials_nobody_is_told_anything(#[values("3.5.35", "3.6.16")] version: &str) {
+    let mut three = Three::with_authentication(version);
+    let nothing = json!({});
+    for (name, path) in [("status", STATUS), ("members", LIST), ("transfer", TRANSFER)] {
+        let recording = format!("{name} without credentials");
+        three.is_as_recorded(version, &recording, "etcd-1", Method::POST, path, &nothing);
+    }
+    three.is_as_recorded(version, "health without credentials", "etcd-1", Method::GET, "/health", &nothing);
+    assert_eq!(three.log_in("root", "wrong").0, 400);
+    let token = three.log_in("root", "root").1["token"].clone();
+    let token = token.as_str().expect("a token").to_owned();
+    assert!(MEMBERS.iter().all(|member| three.shown(member, STATUS, &token).0 == 200));
+    assert_eq!(three.shown("etcd-1", STATUS, "nonsense.1").0, 401);
+    let guest = three.log_in("guest", "guest").1["token"].as_str().expect("a token").to_owned();
+    assert_eq!(three.shown("etcd-1", TRANSFER, &guest).0, 403);
+}
+
+#[test]
+fn a_token_is_forgotten_by_who_is_restarted_and_by_all_who_are_not_asked() {
+    let mut three = Three::with_authentication("3.6.16");
+    let token = three.log_in("root", "root").1["token"].as_str().expect("a token").to_owned();
+    three.0.kill("etcd-2");
+    three.0.start("etcd-2", "3.6.16").expect("it starts");
+    three.0.pass(Duration::from_secs(10));
+    let codes = |three: &mut Three| MEMBERS.map(|member| three.shown(member, STATUS, &token).0);
+    assert_eq!(codes(&mut three), [200, 200, 401]);
+    three.0.pass(Duration::from_mins(4));
+    assert_eq!(three.shown("etcd-0", STATUS, &token).0, 200);
+    three.0.pass(Duration::from_mins(4));
+    assert_eq!(codes(&mut three), [200, 401, 401]);
+}

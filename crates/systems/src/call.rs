@@ -12,7 +12,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use serde::de::DeserializeOwned;
 
 use crate::{
-    secret::{BEARER, Secret},
+    secret::BEARER,
     transport::{ANSWER_LIMIT, Fault, Peer, Transport},
 };
 
@@ -101,14 +101,19 @@ impl Reply {
 
     /// Keeps a secret that was sent in the body, and so is not known by its mark, out of every message about this answer.
     #[must_use]
-    pub(crate) fn hiding(mut self, secret: &Secret) -> Self {
-        self.hidden.0.push(secret.reveal().to_owned());
+    pub(crate) fn hiding(mut self, secret: &str) -> Self {
+        self.hidden.0.push(secret.to_owned());
         self
     }
 
     /// A refusal that the status alone tells, in words.
     pub(crate) fn refused_because(&self, text: &str) -> CallError {
         self.asked.failed(Failure::Status { code: self.status.as_u16(), text: text.to_owned() })
+    }
+
+    /// Whether these words are in it.
+    pub(crate) fn says(&self, words: &str) -> bool {
+        told(&self.body).contains(words)
     }
 
     /// Whether it is about who asks.

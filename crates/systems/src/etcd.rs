@@ -16,18 +16,23 @@
 //! - `POST /v3/maintenance/transfer-leadership` is taken by the leader alone; everybody else answers 400, `etcdserver: not leader`.
 //!   An unknown target and a learner are a 400, the leader itself is a 200. With a target that does not answer, it waits as long as
 //!   the caller does; writes stand still for one election time-out meanwhile.
-//! - With authentication switched on, a call without a token is a 400 with the words "user name is empty", or a 401.
+//! - With authentication switched on, a call without a token is a 400 with the words "user name is empty"; with a token that has expired,
+//!   or that this member has forgotten when it was restarted, a 401; of a user who may not do that, a 403. Handing over and snapshots are
+//!   for users with the role root, until 3.5 the status too.
 
+mod login;
 pub mod snapshot;
 mod wire;
 
 use bytes::Bytes;
 use http::{Request, Uri};
 
+pub use self::login::{Login, login};
 pub use crate::call::Timeouts;
 use crate::{
-    call::{self, CallError, Reply, ask_all, call},
+    call::{self, CallError, Failure, Reply, ask_all, call},
     gateway,
+    secret::Secret,
     transport::{Peer, Transport},
 };
 
@@ -89,15 +94,26 @@ pub struct EtcdMember {
 }
 
 /// Asks every pod, all at once. One answer per peer, in the order given.
-pub async fn observe(transport: &dyn Transport, peers: &[Peer], timeouts: &Timeouts) -> Vec<Answer> {
-    ask_all(peers, |peer| ask(transport, peer, timeouts)).await
+pub async fn observe(
+    transport: &dyn Transport,
+    peers: &[Peer],
+    token: Option<&Secret>,
+    timeouts: &Timeouts,
+) -> Vec<Answer> {
+    ask_all(peers, |peer| ask(transport, peer, token, timeouts)).await
 }
 
-async fn ask(transport: &dyn Transport, peer: &Peer, timeouts: &Timeouts) -> Result<Said, CallError> {
+async fn ask(
+    transport: &dyn Transport,
+    peer: &Peer,
+    token: Option<&Secret>,
+    timeouts: &Timeouts,
+) -> Result<Said, CallError> {
+    let post = |path, body| gateway::signed(gateway::post(path, body), token);
     // All are awaited to the end, and the first failure in this order is told: the same answers give the same message.
     let (status, members, health) = futures::join!(
-        call(transport, peer, gateway::post(gateway::STATUS, "{}"), timeouts.read),
-        call(transport, peer, gateway::post("/v3/cluster/member/list", r#"{"linearizable":false}"#), timeouts.read),
+        call(transport, peer, post(gateway::STATUS, "{}"), timeouts.read),
+        call(transport, peer, post("/v3/cluster/member/list", r#"{"linearizable":false}"#), timeouts.read),
         call(transport, peer, health_request(), timeouts.health),
     );
     let status = status?.read(wire::status).map_err(about_credentials)?;
@@ -118,8 +134,27 @@ fn health_of(reply: Reply) -> Result<Health, CallError> {
     Ok(reply.json_also::<wire::Health>(&[503])?.meaning())
 }
 
+/// How it says that nobody in particular asked.
+const NOBODY: &str = "user name is empty";
+
 fn about_credentials(error: CallError) -> CallError {
-    error.denied_if(|text| text.contains("user name is empty") || text.contains("invalid auth token"))
+    let words = [NOBODY, "invalid auth token", "revision of auth store is old"];
+    error.denied_if(|text| words.iter().any(|words| text.contains(words)))
+}
+
+/// Whether logging in again helps: what was shown has expired or is not known to this member, or nothing was shown. Who may not do what
+/// he asks for gains nothing by it.
+pub fn wants_another_token(error: &CallError) -> bool {
+    match error.failure() {
+        Failure::Denied { code, .. } => *code != 403,
+        Failure::Refused
+        | Failure::TimedOut
+        | Failure::Tls(_)
+        | Failure::Broken(_)
+        | Failure::Status { .. }
+        | Failure::Unreadable(_)
+        | Failure::TooLarge => false,
+    }
 }
 
 /// Tells the leader to hand over to the member with the id `target`. `leader` is the pod that leads now.
@@ -130,8 +165,10 @@ pub async fn transfer_leader(
     transport: &dyn Transport,
     leader: &Peer,
     target: u64,
+    token: Option<&Secret>,
     timeouts: &Timeouts,
 ) -> Result<(), CallError> {
     let request = gateway::post("/v3/maintenance/transfer-leadership", format!(r#"{{"targetID":"{target}"}}"#));
+    let request = gateway::signed(request, token);
     call(transport, leader, request, timeouts.verb).await?.success().map(drop).map_err(about_credentials)
 }

@@ -26,5 +26,5 @@ pub mod webhook;
 
 pub use call::{CallError, Class, Failure, Timeouts};
 pub use network::{Identity, Network, NetworkError};
-pub use secret::{NoSecret, Secret};
+pub use secret::{NoSecret, Password, Secret};
 pub use transport::{Fault, Peer, Streamed, Transport};

@@ -49,6 +49,30 @@ impl Secret {
     }
 }
 
+/// A password: sent in the body of a login, never shown. It may hold anything that people type.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(String);
+
+impl Password {
+    /// Takes a password as it is found in a file or in a Secret, where a line often ends after it.
+    pub fn new(text: &str) -> Result<Self, NoSecret> {
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        if text.is_empty() { Err(NoSecret) } else { Ok(Self(text.to_owned())) }
+    }
+
+    /// To be sent in a body, or to be looked for in a message.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password(hidden)")
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(hidden)")
@@ -76,6 +100,22 @@ mod tests {
         {
             assert!(!shown.contains("CAESIJ"), "{shown}");
         }
+    }
+
+    #[rstest]
+    #[case::as_typed("correct horse, Schlüssel", "correct horse, Schlüssel")]
+    #[case::from_a_file("hunter2\n", "hunter2")]
+    #[case::from_a_file_with_two_ends("hunter2\r\n", "hunter2")]
+    #[case::with_spaces_at_its_end("hunter2 ", "hunter2 ")]
+    fn a_password_is_sent_as_it_is_and_never_shown(#[case] text: &str, #[case] sent: &str) {
+        let password = Password::new(text).unwrap();
+        assert_eq!(password.reveal(), sent);
+        assert_eq!(format!("{password:?}"), "Password(hidden)");
+    }
+
+    #[test]
+    fn no_password_is_none() {
+        assert_eq!((Password::new(""), Password::new("\n")), (Err(NoSecret), Err(NoSecret)));
     }
 
     #[rstest]

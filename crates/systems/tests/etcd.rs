@@ -11,11 +11,11 @@ use ring::digest::{SHA256, digest};
 use rstest::rstest;
 use scripted::{Answering, Scripted, peer, recorded, recorded_body, recordings};
 use windlass_systems::{
-    CallError, Class, Failure, Timeouts, Transport,
+    CallError, Class, Failure, Password, Secret, Timeouts, Transport,
     etcd::{
-        Health, Said, observe,
+        Health, Login, Said, login, observe,
         snapshot::{Snapshot, SnapshotError, save},
-        transfer_leader,
+        transfer_leader, wants_another_token,
     },
 };
 
@@ -38,7 +38,7 @@ fn follower(version: &str) -> Scripted {
 }
 
 async fn ask(pod: &Scripted) -> Result<Said, CallError> {
-    let mut answers = observe(pod, &[peer("etcd-1")], &Timeouts::default()).await;
+    let mut answers = observe(pod, &[peer("etcd-1")], None, &Timeouts::default()).await;
     assert_eq!(answers.len(), 1);
     answers.remove(0).said
 }
@@ -124,7 +124,7 @@ async fn missing_credentials_are_a_class_of_their_own(#[values("3.5.35", "3.6.16
         "etcd-1 asks for credentials: 400 to POST /v3/maintenance/status: etcdserver: user name is empty"
     );
     let pod = Scripted::new().on(TRANSFER, said_by(version, "transfer without credentials"));
-    let error = transfer_leader(&pod, &peer("etcd-0"), 1, &Timeouts::default()).await.unwrap_err();
+    let error = transfer_leader(&pod, &peer("etcd-0"), 1, None, &Timeouts::default()).await.unwrap_err();
     assert_eq!(error.class(), Class::Denied);
 }
 
@@ -185,7 +185,7 @@ async fn members_that_a_voter_does_not_list_are_an_error() {
 async fn a_silent_pod_holds_up_no_other() {
     let cluster = follower("3.6.16").silence("etcd-0");
     let peers = [peer("etcd-0"), peer("etcd-1")];
-    let answers = observe(&cluster, &peers, &Timeouts::default()).await;
+    let answers = observe(&cluster, &peers, None, &Timeouts::default()).await;
     assert_eq!(answers[0].said.as_ref().unwrap_err().failure(), &Failure::TimedOut);
     assert!(answers[1].said.is_ok());
 }
@@ -194,7 +194,7 @@ async fn a_silent_pod_holds_up_no_other() {
 #[tokio::test]
 async fn a_transfer_is_one_request_to_the_leaders_own_pod(#[values("3.5.35", "3.6.16")] version: &str) {
     let pod = Scripted::new().on(TRANSFER, said_by(version, "transfer"));
-    transfer_leader(&pod, &peer("etcd-0"), 7, &Timeouts::default()).await.unwrap();
+    transfer_leader(&pod, &peer("etcd-0"), 7, None, &Timeouts::default()).await.unwrap();
     let requests = pod.requests();
     assert_eq!(requests.len(), 1);
     assert_eq!((requests[0].pod.as_str(), &requests[0].method), ("etcd-0", &Method::POST));
@@ -213,7 +213,7 @@ async fn a_refused_transfer_is_told_in_the_servers_words(
     #[values("3.5.35", "3.6.16")] version: &str,
 ) {
     let pod = Scripted::new().on(TRANSFER, said_by(version, what));
-    let error = transfer_leader(&pod, &peer("etcd-0"), 7, &Timeouts::default()).await.unwrap_err();
+    let error = transfer_leader(&pod, &peer("etcd-0"), 7, None, &Timeouts::default()).await.unwrap_err();
     assert_eq!(error.to_string(), format!("etcd-0 answered 400 to POST {TRANSFER}: {words}"));
 }
 
@@ -243,7 +243,7 @@ fn lines(pieces: &[&[u8]], checksum: &[u8]) -> String {
 async fn saved(body: &str) -> (Result<Snapshot, SnapshotError>, Vec<u8>) {
     let pod = Scripted::new().on(SNAPSHOT, Answering::with(200, body));
     let mut file = Vec::new();
-    let result = save(&pod, &peer("etcd-0"), Duration::from_secs(5), &mut file).await;
+    let result = save(&pod, &peer("etcd-0"), None, Duration::from_secs(5), &mut file).await;
     (result, file)
 }
 
@@ -271,10 +271,10 @@ async fn a_damaged_snapshot_is_none() {
 async fn a_snapshot_that_is_refused_or_stands_still_says_so() {
     let mut file = Vec::new();
     let denied = Scripted::new().on(SNAPSHOT, said_by("3.6.16", "status without credentials"));
-    let error = save(&denied, &peer("etcd-0"), Duration::from_secs(5), &mut file).await.unwrap_err();
+    let error = save(&denied, &peer("etcd-0"), None, Duration::from_secs(5), &mut file).await.unwrap_err();
     assert!(error.to_string().contains("400") && error.to_string().contains("user name is empty"), "{error}");
     let silent = Scripted::new().on(SNAPSHOT, Answering::Silent);
-    let error = save(&silent, &peer("etcd-0"), Duration::from_secs(5), &mut file).await.unwrap_err();
+    let error = save(&silent, &peer("etcd-0"), None, Duration::from_secs(5), &mut file).await.unwrap_err();
     assert!(matches!(error, SnapshotError::Stalled(_)), "{error}");
     assert!(file.is_empty());
 }
@@ -286,7 +286,83 @@ fn the_futures_can_move_between_threads() {
     let transport: &dyn Transport = &pod;
     let (peers, timeouts) = ([peer("etcd-0")], Timeouts::default());
     let mut file = Vec::new();
-    is_send(&observe(transport, &peers, &timeouts));
-    is_send(&transfer_leader(transport, &peers[0], 1, &timeouts));
-    is_send(&save(transport, &peers[0], Duration::from_secs(1), &mut file));
+    is_send(&observe(transport, &peers, None, &timeouts));
+    is_send(&transfer_leader(transport, &peers[0], 1, None, &timeouts));
+    is_send(&save(transport, &peers[0], None, Duration::from_secs(1), &mut file));
+}
+
+const AUTHENTICATE: &str = "/v3/auth/authenticate";
+
+fn root() -> Login {
+    Login { name: "root".into(), password: Password::new("hunter2").unwrap() }
+}
+
+async fn log_in(status: u16, body: &str) -> Result<Option<Secret>, CallError> {
+    let pod = Scripted::new().on(AUTHENTICATE, Answering::with(status, body));
+    let answer = login(&pod, &peer("etcd-0"), &root(), &Timeouts::default()).await;
+    let sent = pod.requests().remove(0).body;
+    assert_eq!(sent, r#"{"name":"root","password":"hunter2"}"#);
+    answer
+}
+
+#[tokio::test]
+async fn a_token_is_got_for_a_password() {
+    let token = log_in(200, r#"{"header":{"member_id":"1"},"token":"abcdefgh.17"}"#).await.unwrap();
+    assert_eq!(token, Some(Secret::new("abcdefgh.17").unwrap()));
+}
+
+#[tokio::test]
+async fn where_nobody_needs_a_token_there_is_none() {
+    let off = r#"{"error":"etcdserver: authentication is not enabled","code":9,"message":"etcdserver: authentication is not enabled"}"#;
+    assert_eq!(log_in(400, off).await.unwrap(), None);
+}
+
+#[rstest]
+#[case::wrong(
+    400,
+    r#"{"code":3,"message":"etcdserver: authentication failed, invalid user ID or password"}"#,
+    Class::Denied
+)]
+#[case::no_quorum(503, r#"{"code":14,"message":"etcdserver: request timed out"}"#, Class::Refused)]
+#[case::echoed(500, r#"{"message":"what does hunter2 mean?"}"#, Class::Refused)]
+#[case::of_another_kind(200, r#""abcdefgh.17""#, Class::Garbled)]
+#[case::no_token(200, r#"{"token":"two words"}"#, Class::Garbled)]
+#[tokio::test]
+async fn a_login_that_fails_shows_neither_password_nor_token(
+    #[case] status: u16,
+    #[case] body: &str,
+    #[case] class: Class,
+) {
+    let error = log_in(status, body).await.unwrap_err();
+    assert_eq!(error.class(), class, "{error}");
+    for secret in ["hunter2", "abcdefgh", "two words"] {
+        assert!(!error.to_string().contains(secret), "{error}");
+    }
+}
+
+/// What is shown to whom.
+#[tokio::test]
+async fn a_token_is_shown_with_every_request_but_for_health() {
+    let pod = follower("3.6.16").on(TRANSFER, Answering::with(200, "{}"));
+    let token = Secret::new("abcdefgh.17").unwrap();
+    observe(&pod, &[peer("etcd-1")], Some(&token), &Timeouts::default()).await;
+    transfer_leader(&pod, &peer("etcd-1"), 7, Some(&token), &Timeouts::default()).await.unwrap();
+    let shown =
+        |asked: &scripted::Asked| asked.headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
+    let shown: Vec<_> = pod.requests().iter().filter(|asked| asked.method == Method::POST).map(shown).collect();
+    assert_eq!(shown, vec![Some("abcdefgh.17".to_owned()); 3]);
+    assert!(
+        pod.requests().iter().all(|asked| asked.method == Method::POST || !asked.headers.contains_key("authorization"))
+    );
+}
+
+#[rstest]
+#[case::expired(401, r#"{"code":16,"message":"etcdserver: invalid auth token"}"#, true)]
+#[case::none_shown(400, r#"{"code":3,"message":"etcdserver: user name is empty"}"#, true)]
+#[case::not_allowed(403, r#"{"code":7,"message":"etcdserver: permission denied"}"#, false)]
+#[case::not_about_that(503, r#"{"code":14,"message":"etcdserver: request timed out"}"#, false)]
+#[tokio::test]
+async fn another_token_helps_where_this_one_is_not_known(#[case] status: u16, #[case] body: &str, #[case] helps: bool) {
+    let pod = follower("3.6.16").on(STATUS, Answering::with(status, body));
+    assert_eq!(wants_another_token(&ask(&pod).await.unwrap_err()), helps);
 }

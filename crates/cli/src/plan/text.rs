@@ -133,6 +133,7 @@ impl Report {
         for gate in self.gates.iter().filter(|gate| gate.status.state != "Passed") {
             let (style, word) = match gate.status.state.as_str() {
                 "Overridden" => (WAIT, "overridden"),
+                "NotAsked" => (WAIT, "not asked"),
                 "Unknown" => (BAD, "unknown"),
                 _ => (BAD, "holds"),
             };

@@ -9,14 +9,27 @@ use windlass_plan::{
     Fact, Member, MemberName, Quorum, Version,
     quorum::{Complaint, majority},
 };
-use windlass_systems::etcd::{Answer, EtcdMember, Health, Said};
+use windlass_systems::{
+    Class,
+    etcd::{Answer, EtcdMember, Health, Said},
+};
 
 use super::{said, silence};
 use crate::system::{Place, Seen};
 
 /// What is known of an etcd quorum whose members are in these places.
 pub fn seen(answers: &[Answer], places: &[Place]) -> Seen {
-    agreed(answers, places).unwrap_or_else(|why| Seen::unknown(&why))
+    agreed(answers, places).unwrap_or_else(|why| match refusal(answers) {
+        Some(refused) => Seen::refused(&refused),
+        None => Seen::unknown(&why),
+    })
+}
+
+/// Where authentication is on, who shows no token, or that of somebody who may not ask, is told nothing.
+fn refusal(answers: &[Answer]) -> Option<String> {
+    let denied = |answer: &Answer| answer.said.as_ref().err().filter(|error| error.class() == Class::Denied).cloned();
+    let error = answers.iter().find_map(denied)?;
+    Some(format!("etcd's authentication is enabled, and spec.system.auth gives nobody who may ask: {error}"))
 }
 
 fn agreed(answers: &[Answer], places: &[Place]) -> Result<Seen, String> {

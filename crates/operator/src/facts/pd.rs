@@ -6,9 +6,58 @@ use windlass_plan::{Fact, Member, MemberName, Quorum, Version, quorum::majority}
 use windlass_systems::pd::{Answer, PdMember, Ready, Said};
 
 use super::{said, silence};
+use crate::system::{Place, Seen};
+
+/// What is known of a PD quorum whose members are in these places.
+pub fn seen(answers: &[Answer], places: &[Place]) -> Seen {
+    match in_pods(answers, places) {
+        Ok((answers, ids)) => Seen { quorum: quorum(&answers), ids },
+        Err(why) => Seen::unknown(&why),
+    }
+}
+
+/// The same answers with the names of pods in the place of PD's own, and how PD calls each. Members are called like their pods, or, where
+/// clusters span several Kubernetes clusters, by the pods' full names; or like nothing of the kind, and then their URLs tell.
+fn in_pods(answers: &[Answer], places: &[Place]) -> Result<(Vec<Answer>, BTreeMap<MemberName, String>), String> {
+    let mut ids = BTreeMap::new();
+    let mut renamed = answers.to_vec();
+    for said in renamed.iter_mut().filter_map(|answer| answer.said.as_mut().ok()) {
+        let mut names: BTreeMap<String, String> = BTreeMap::new();
+        for member in said.members.iter_mut().filter(|member| !member.name.is_empty()) {
+            let own = member.name.clone();
+            let pod = place_of(member, places)?.map_or_else(|| own.clone(), |place| place.pod.clone());
+            if let Some((other, _)) = names.iter().find(|(_, taken)| **taken == pod) {
+                return Err(format!("members {other} and {own} are both said to be in {pod}"));
+            }
+            ids.insert(MemberName::new(&pod), own.clone());
+            member.name.clone_from(&pod);
+            names.insert(own, pod);
+        }
+        let called = |own: String| names.get(&own).cloned().unwrap_or(own);
+        said.leader = said.leader.take().map(called);
+        said.etcd_leader = said.etcd_leader.take().map(called);
+        said.health =
+            std::mem::take(&mut said.health).into_iter().map(|(name, health)| (called(name), health)).collect();
+    }
+    Ok((renamed, ids))
+}
+
+/// The place that a member's name and URL tell of; none where they tell of none of these.
+fn place_of<'a>(member: &PdMember, places: &'a [Place]) -> Result<Option<&'a Place>, String> {
+    let named = places.iter().filter(|place| place.pod == member.name || place.is_at(&member.name));
+    let hosted = places.iter().filter(|place| member.host.as_ref().is_some_and(|host| place.is_at(host)));
+    let mut told = named.chain(hosted);
+    let Some(first) = told.next() else { return Ok(None) };
+    match told.find(|other| other.pod != first.pod) {
+        None => Ok(Some(first)),
+        Some(other) => {
+            Err(format!("the name and the URL of member {} tell of both {} and {}", member.name, first.pod, other.pod))
+        }
+    }
+}
 
 /// What is known of a PD quorum.
-pub fn quorum(answers: &[Answer]) -> Quorum {
+fn quorum(answers: &[Answer]) -> Quorum {
     let said = said(answers);
     let Some(((first_pod, first), others)) = said.split_first() else {
         return Quorum::unknown(&silence(answers));
@@ -101,7 +150,11 @@ mod tests {
     use windlass_plan::{Fact, MemberName};
     use windlass_systems::pd::{Answer, PdMember, RaftPosition, Ready, Said};
 
-    use super::quorum as pd;
+    use std::net::IpAddr;
+
+    use rstest::rstest;
+
+    use super::{Place, quorum as pd, seen};
 
     fn said(leader: Option<&str>, etcd_leader: Option<&str>) -> Said {
         let names = ["pd-0", "pd-1", "pd-2"];
@@ -139,6 +192,72 @@ mod tests {
         assert!(quorum.members.known().unwrap().values().all(|member| member.healthy == Fact::Known(true)));
         assert_eq!(quorum.lag(&MemberName::new("pd-1")), Fact::Known(Some(10)));
         assert_eq!(quorum.lag(&MemberName::new("pd-0")), Fact::Known(Some(0)));
+    }
+
+    fn places() -> Vec<Place> {
+        let place = |index: u8| Place {
+            pod: format!("pd-{index}"),
+            dns: format!("pd-{index}.pd-peer.ns.svc"),
+            address: Some(IpAddr::from([10, 0, 0, index])),
+        };
+        (0..3).map(place).collect()
+    }
+
+    /// The three as they call themselves, and with these hosts in their URLs.
+    fn called(name: impl Fn(&str) -> String, host: impl Fn(&str) -> Option<String>) -> Vec<Answer> {
+        three(|_, said| {
+            for member in &mut said.members {
+                member.host = host(&member.name);
+                member.name = name(&member.name);
+            }
+            said.leader = said.leader.take().map(|leader| name(&leader));
+            said.etcd_leader = said.etcd_leader.take().map(|leader| name(&leader));
+            said.health = said.health.iter().map(|(pod, health)| (name(pod), *health)).collect();
+        })
+    }
+
+    #[rstest]
+    #[case::like_pods(|pod: &str| pod.to_owned(), |_: &str| None)]
+    #[case::by_short_names(|pod: &str| format!("{pod}.pd-peer"), |_: &str| None)]
+    #[case::by_the_names_of_their_service(|pod: &str| format!("{pod}.pd-peer.ns.svc"), |_: &str| None)]
+    #[case::by_full_names(|pod: &str| format!("{pod}.pd-peer.ns.svc.cluster.local"), |_: &str| None)]
+    #[case::by_their_urls_alone(|pod: &str| pod.replace("pd-", "blue"), |pod: &str| Some(format!("{pod}.pd-peer.ns.svc")))]
+    fn members_are_found_whatever_they_are_called(
+        #[case] name: fn(&str) -> String,
+        #[case] host: fn(&str) -> Option<String>,
+    ) {
+        let seen = seen(&called(name, host), &places());
+        assert_eq!(seen.quorum.leader, Fact::Known(MemberName::new("pd-0")));
+        assert!(seen.quorum.members.known().unwrap().values().all(|member| member.healthy == Fact::Known(true)));
+        assert_eq!(seen.quorum.lag(&MemberName::new("pd-1")), Fact::Known(Some(10)));
+        assert_eq!(seen.ids[&MemberName::new("pd-2")], name("pd-2"), "what a transfer must say");
+    }
+
+    /// One label too many or too few is another member.
+    #[rstest]
+    #[case::of_another_service(|pod: &str| format!("{pod}.other.ns.svc"), |_: &str| None)]
+    #[case::of_a_longer_label(|pod: &str| format!("{pod}0.pd-peer.ns.svc"), |_: &str| None)]
+    #[case::of_another_namespace(|pod: &str| format!("{pod}.pd-peer.ns2.svc"), |_: &str| None)]
+    fn a_name_that_only_looks_alike_is_another_member(
+        #[case] name: fn(&str) -> String,
+        #[case] host: fn(&str) -> Option<String>,
+    ) {
+        let seen = seen(&called(name, host), &places());
+        assert_eq!(seen.quorum.member(&MemberName::new("pd-0")), None);
+    }
+
+    #[rstest]
+    #[case::two_in_one_pod(|_: &str| Some("pd-0.pd-peer.ns.svc".to_owned()), "both said to be in pd-0")]
+    fn what_can_be_read_in_two_ways_is_not_known(#[case] host: fn(&str) -> Option<String>, #[case] why: &str) {
+        let seen = seen(&called(|pod: &str| pod.replace("pd-", "blue"), host), &places());
+        assert!(seen.quorum.members.why().unwrap().contains(why), "{:?}", seen.quorum.members);
+    }
+
+    #[test]
+    fn a_name_and_a_url_that_contradict_each_other_are_not_believed() {
+        let swapped = |pod: &str| Some(format!("{}.pd-peer.ns.svc", pod.replace("pd-0", "pd-1")));
+        let seen = seen(&called(str::to_owned, swapped), &places());
+        assert!(seen.quorum.members.why().unwrap().contains("tell of both pd-0 and pd-1"), "{:?}", seen.quorum.members);
     }
 
     #[test]

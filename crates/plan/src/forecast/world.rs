@@ -142,7 +142,7 @@ impl World {
         let mut lifted = false;
         for gate in &mut self.view.external {
             let holds = match &gate.outcome {
-                Outcome::Pass => false,
+                Outcome::Pass | Outcome::NotAsked(_) => false,
                 Outcome::Hold(hold) | Outcome::Unknown(hold) => hold.reason == on.reason,
             };
             if holds {

@@ -263,6 +263,13 @@ fn a_yes_to_one_member_is_none_to_the_next() {
     ));
 }
 
+fn who_is_about_to_get_a_vote_is_waited_for() {
+    let mut world = World::new(3, 0);
+    world.view.quorum.learners = vec!["pd-9".into()];
+    let _ = world.run();
+    assert!(world.steps.is_empty(), "{:?}", world.steps);
+}
+
 #[rstest]
 #[case(Bug::LagByDistance, a_busy_quorum_is_upgraded)]
 #[case(Bug::MarkNotAwaited, a_member_that_is_behind_is_waited_for)]
@@ -271,6 +278,7 @@ fn a_yes_to_one_member_is_none_to_the_next() {
 #[case(Bug::BehindHidesSick, one_that_is_behind_hides_nobody)]
 #[case(Bug::HandOverUnbounded, leadership_that_stays_is_asked_to_move_only_so_often)]
 #[case(Bug::AbortedHandOverFinished, a_hand_over_that_nobody_wants_any_more_is_not_finished)]
+#[case(Bug::NonVotersIgnored, who_is_about_to_get_a_vote_is_waited_for)]
 #[case(Bug::FailedPullCounts, a_member_whose_node_lacks_the_image_stays)]
 #[case(Bug::BudgetBypassed, a_pod_under_their_budget_is_evicted)]
 #[case(Bug::BudgetOfOthersCounts, a_budget_over_two_sets_is_no_budget)]

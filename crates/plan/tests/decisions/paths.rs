@@ -1,7 +1,7 @@
 //! Ways between versions that a system does not support (H20), and members without a vote.
 
 use rstest::rstest;
-use windlass_plan::{Decision, Reason, Want, path, rollout};
+use windlass_plan::{Decision, Reason, Step, Want, path, rollout};
 
 use crate::support::{
     Answer::{self, Halt},
@@ -132,6 +132,31 @@ fn a_learner_holds_and_is_named(#[case] mut view: windlass_plan::View) {
     let decision = decide(&want(crate::support::NEW), &view);
     assert_eq!(answer(&decision), Halt(Reason::MembersDoNotMatch));
     assert!(hold(&decision).message.contains("pd-9 is a learner"), "{decision:?}");
+}
+
+/// One that is meant to stay, beside the set.
+#[rstest]
+#[case::said(true, "pd-9", None)]
+#[case::not_said(false, "pd-9", Some("spec.policy.acceptNonVoters"))]
+#[case::in_a_pod_of_the_set(true, "pd-1", Some("a set of its own"))]
+fn a_learner_that_is_meant_to_stay_does(#[case] meant: bool, #[case] learner: &str, #[case] held: Option<&str>) {
+    let mut world = World::new(3, 0);
+    world.view.quorum.learners = vec![learner.to_owned()];
+    world.want.accept_non_voters = meant;
+    let decision = world.run();
+    match held {
+        None => {
+            assert_eq!(decision, Decision::Done);
+            assert!(
+                !world.steps.iter().any(|step| matches!(step, Step::HandOver { to, .. } if to.as_str() == learner))
+            );
+        }
+        Some(words) => {
+            assert_eq!(answer(&decision), Halt(Reason::MembersDoNotMatch));
+            assert!(hold(&decision).message.contains(words), "{}", hold(&decision).message);
+            assert_eq!(world.steps, []);
+        }
+    }
 }
 
 #[test]

@@ -67,6 +67,7 @@ pub fn want(to: &str) -> Want {
     Want {
         target: target(to),
         path: path::PD,
+        accept_non_voters: false,
         order: None,
         names_target: true,
         paused: false,

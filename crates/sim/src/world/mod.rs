@@ -34,6 +34,9 @@ use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::Request;
+use serde_json::Value;
 use tokio::select;
 use tokio::sync::Notify;
 use tokio::time::sleep_until;
@@ -310,6 +313,23 @@ impl World {
     pub fn auto_unseal(&self, namespace: &str, statefulset: &str, works: bool) {
         let note = Some(format!("members of {namespace}/{statefulset} unseal themselves: {works}"));
         self.with_app(&Key::new(namespace, statefulset), note, |app, context| app.auto_unseal(context, works));
+    }
+
+    /// Somebody sends a member of this StatefulSet's quorum something, by POST. That it was refused is noted.
+    pub fn tell(&self, namespace: &str, statefulset: &str, pod: &str, path: &str, body: &Value) {
+        let note = |text: String| self.disturb(Some(text), |_| ());
+        let Ok(request) = Request::post(path).body(Bytes::from(body.to_string())) else {
+            return note(format!("{path} refused: it is no path"));
+        };
+        let what = Some(format!("{pod} is told {path}"));
+        let told = self.with_app(&Key::new(namespace, statefulset), what, |app, context| {
+            app.answer(context, pod, &request).map(|answer| answer.response)
+        });
+        match told.flatten() {
+            Some(response) if response.status().is_success() => {}
+            Some(response) => note(format!("{path} refused: {}", String::from_utf8_lossy(response.body()))),
+            None => note(format!("{path} refused: {pod} does not answer")),
+        }
     }
 
     /// Somebody unseals a member of this StatefulSet's quorum.

@@ -16,6 +16,7 @@ use tokio::{io::AsyncWrite, time::timeout};
 pub use crate::snapshot::SnapshotError;
 use crate::{
     gateway::{self, wide},
+    secret::Secret,
     snapshot::{flush, write_all},
     transport::{ANSWER_LIMIT, Peer, Streamed, Transport},
 };
@@ -54,12 +55,14 @@ struct Refusal {
 pub async fn save(
     transport: &dyn Transport,
     peer: &Peer,
+    token: Option<&Secret>,
     patience: Duration,
     writer: &mut (dyn AsyncWrite + Send + Unpin),
 ) -> Result<Snapshot, SnapshotError> {
     let pod = || peer.pod.clone();
     let broken = |source| SnapshotError::Transport { pod: pod(), source };
-    let request = gateway::post("/v3/maintenance/snapshot", "{}");
+    let request = gateway::signed(gateway::post("/v3/maintenance/snapshot", "{}"), token);
+    let hidden = |text: String| token.map_or_else(|| text.clone(), |token| text.replace(token.reveal(), "(hidden)"));
     let stalled = |_| SnapshotError::Stalled(pod());
     let answer = timeout(patience, transport.stream(peer, request)).await.map_err(stalled)?.map_err(broken)?;
     let code = answer.status();
@@ -67,13 +70,13 @@ pub async fn save(
     let mut taking = Taking { digest: Context::new(&SHA256), bytes: 0, complete: false };
     while let Some(line) = timeout(patience, lines.next()).await.map_err(stalled)?.map_err(broken)? {
         if !code.is_success() {
-            let text = String::from_utf8_lossy(&line).chars().take(200).collect();
+            let text = hidden(String::from_utf8_lossy(&line).into_owned()).chars().take(200).collect();
             return Err(SnapshotError::Refused { pod: pod(), code: code.as_u16(), text });
         }
         let damaged = |why| SnapshotError::Damaged { pod: pod(), why };
         let line: Line = serde_json::from_slice(&line).map_err(|_| damaged("a line can't be read"))?;
         if let Some(Refusal { message }) = line.error {
-            return Err(SnapshotError::Refused { pod: pod(), code: code.as_u16(), text: message });
+            return Err(SnapshotError::Refused { pod: pod(), code: code.as_u16(), text: hidden(message) });
         }
         let piece = line.result.ok_or_else(|| damaged("a line says nothing"))?;
         let blob = STANDARD.decode(piece.blob).map_err(|_| damaged("a piece is not base64"))?;

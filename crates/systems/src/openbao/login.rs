@@ -105,7 +105,7 @@ pub async fn login(
     login: &Login,
     timeouts: &Timeouts,
 ) -> Result<Lease, CallError> {
-    let reply = call(transport, peer, login.request(), timeouts.verb).await?.hiding(&login.jwt);
+    let reply = call(transport, peer, login.request(), timeouts.verb).await?.hiding(login.jwt.reveal());
     let is_bad = reply.status() == StatusCode::BAD_REQUEST;
     // With a login, a bad request is one with a bad role or a bad token.
     reply.read(|answer| wire::lease(&answer)).map_err(|error| error.denied_if(|_| is_bad))

@@ -23,7 +23,7 @@ pub(super) async fn check(play: usize, binary: &Path) -> Result<usize> {
     let peers = MEMBERS.map(|member| real.peer(member));
 
     let leader = async || -> Result<u64> {
-        let answers = observe(&network, &peers, &timeouts).await;
+        let answers = observe(&network, &peers, None, &timeouts).await;
         let mut leaders = Vec::new();
         for answer in answers {
             let said = answer.said.with_context(|| format!("ask {}", answer.pod))?;
@@ -34,7 +34,7 @@ pub(super) async fn check(play: usize, binary: &Path) -> Result<usize> {
         leaders.first().copied().context("three answers")
     };
     let before = leader().await?;
-    let ids = observe(&network, &peers, &timeouts).await;
+    let ids = observe(&network, &peers, None, &timeouts).await;
     let ids = ids.into_iter().filter_map(|answer| Some((answer.pod, answer.said.ok()?.status.member_id)));
     let (mut from, mut to) = (None, None);
     for (pod, id) in ids {
@@ -42,7 +42,7 @@ pub(super) async fn check(play: usize, binary: &Path) -> Result<usize> {
     }
     let from = real.peer(&from.context("the leader's pod")?);
     let to = to.context("a follower")?;
-    transfer_leader(&network, &from, to, &timeouts).await?;
+    transfer_leader(&network, &from, to, None, &timeouts).await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
     ensure!(leader().await? == to, "leadership did not go where it was sent");
 
@@ -54,7 +54,7 @@ pub(super) async fn check(play: usize, binary: &Path) -> Result<usize> {
         ensure!(put.status().is_success(), "{}", String::from_utf8_lossy(put.body()));
     }
     let mut file = Vec::new();
-    let saved = snapshot::save(&network, &peers[0], Duration::from_secs(10), &mut file).await?;
+    let saved = snapshot::save(&network, &peers[0], None, Duration::from_secs(10), &mut file).await?;
     ensure!(file.len() as u64 == saved.bytes + 32, "{} bytes were written, {} told", file.len(), saved.bytes);
     ensure!(saved.bytes.is_multiple_of(512) && saved.bytes > 32 * 1024, "no database of {} bytes", saved.bytes);
 
@@ -66,7 +66,7 @@ pub(super) async fn check(play: usize, binary: &Path) -> Result<usize> {
         let answer = real.ask(MEMBERS[0], Request::post(path).body(Bytes::from(body))?).await?.context("an answer")?;
         ensure!(answer.status().is_success(), "{path}: {}", String::from_utf8_lossy(answer.body()));
     }
-    for answer in observe(&network, &peers, &timeouts).await {
+    for answer in observe(&network, &peers, None, &timeouts).await {
         let error = answer.said.err().with_context(|| format!("{} let us in without credentials", answer.pod))?;
         ensure!(error.class() == Class::Denied, "{error}");
     }

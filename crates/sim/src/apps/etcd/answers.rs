@@ -7,35 +7,51 @@ use http::{Method, Request, StatusCode, Uri};
 use serde_json::{Value, json};
 
 use super::super::{Answer, Context, minor, plain, respond};
+use super::auth::Admission;
 use super::{Etcd, EtcdCluster};
+
+const STATUS: &str = "/v3/maintenance/status";
+const LIST: &str = "/v3/cluster/member/list";
 
 /// How long a request through the quorum is tried: five seconds and two election time-outs.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(7);
 /// The numbers of gRPC's statuses.
-const FAILED_PRECONDITION: u32 = 9;
+pub(super) const INVALID_ARGUMENT: u32 = 3;
+pub(super) const PERMISSION_DENIED: u32 = 7;
+pub(super) const FAILED_PRECONDITION: u32 = 9;
 const UNAVAILABLE: u32 = 14;
+pub(super) const UNAUTHENTICATED: u32 = 16;
 
 fn render(status: StatusCode, body: &Value) -> Answer {
     respond(status, "application/json", body.to_string())
 }
 
-fn ok(body: &Value) -> Answer {
+pub(super) fn ok(body: &Value) -> Answer {
     render(StatusCode::OK, body)
 }
 
 /// Whether the process is of 3.6 or later.
-fn is_new(member: &Etcd) -> bool {
+pub(super) fn is_new(member: &Etcd) -> bool {
     member.minor().is_none_or(|minor| minor >= (3, 6))
 }
 
 /// A refusal: until 3.5 the gateway says everything twice.
-fn refused(member: &Etcd, code: u32, message: &str) -> Answer {
-    let status = if code == UNAVAILABLE { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::BAD_REQUEST };
+pub(super) fn refused(member: &Etcd, code: u32, message: &str) -> Answer {
+    let status = match code {
+        UNAVAILABLE => StatusCode::SERVICE_UNAVAILABLE,
+        UNAUTHENTICATED => StatusCode::UNAUTHORIZED,
+        PERMISSION_DENIED => StatusCode::FORBIDDEN,
+        _ => StatusCode::BAD_REQUEST,
+    };
     let mut body = json!({"code": code, "message": message});
     if !is_new(member) {
         body["error"] = json!(message);
     }
     render(status, &body)
+}
+
+fn timed_out(member: &Etcd) -> Answer {
+    refused(member, UNAVAILABLE, "etcdserver: request timed out").after(REQUEST_TIMEOUT)
 }
 
 fn not_for_learners(member: &Etcd) -> Answer {
@@ -52,16 +68,29 @@ impl EtcdCluster {
     pub fn answer(&mut self, context: &mut Context, pod: &str, request: &Request<Bytes>) -> Option<Answer> {
         let member = self.members.get(pod).filter(|member| member.serves())?;
         let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
-        let learner = member.learner;
-        Some(match (request.method(), request.uri().path()) {
-            (&Method::POST, "/v3/maintenance/status") => self.status(context, pod, member),
-            (&Method::POST, path) if path.starts_with("/v3/") && learner => not_for_learners(member),
-            (&Method::POST, "/v3/cluster/member/list") if body["linearizable"] == true && !self.works() => {
-                refused(member, UNAVAILABLE, "etcdserver: request timed out").after(REQUEST_TIMEOUT)
+        let path = request.uri().path();
+        if request.method() == Method::POST && path.starts_with("/v3/") {
+            if member.learner && path != STATUS {
+                return Some(not_for_learners(member));
             }
-            (&Method::POST, "/v3/cluster/member/list") => {
-                ok(&json!({"header": self.header(member), "members": self.list()}))
+            if path == LIST && body["linearizable"] == true && !self.works() {
+                return Some(timed_out(member));
             }
+            match self.admit(context, pod, request) {
+                Admission::Granted => {}
+                Admission::Refused(answer) => return Some(answer),
+                Admission::Waits => return None,
+            }
+        }
+        let member = self.members.get(pod)?;
+        Some(match (request.method(), path) {
+            (&Method::POST, STATUS) => self.status(context, pod, member),
+            (&Method::POST, path) if path.starts_with("/v3/auth/") && !self.works() => timed_out(member),
+            (&Method::POST, path) if path.starts_with("/v3/auth/") => {
+                let what = path.trim_start_matches("/v3/auth/").to_owned();
+                return Some(self.answer_auth(context, pod, &what, &body));
+            }
+            (&Method::POST, LIST) => ok(&json!({"header": self.header(member), "members": self.list()})),
             (&Method::POST, "/v3/maintenance/transfer-leadership") => return self.move_leader(context, pod, &body),
             (&Method::POST, "/v3/cluster/member/add") => self.add_member(pod, &body),
             (&Method::POST, "/v3/cluster/member/remove") => self.remove_member(context, pod, &body),
@@ -78,7 +107,7 @@ impl EtcdCluster {
         self.true_leader().is_some() && self.has_majority()
     }
 
-    fn header(&self, member: &Etcd) -> Value {
+    pub(super) fn header(&self, member: &Etcd) -> Value {
         json!({
             "cluster_id": self.cluster_id.to_string(),
             "member_id": member.process.id.to_string(),

@@ -4,6 +4,7 @@
 //! how long each change takes to show. Nothing ticks: positions are computed when asked for.
 
 mod answers;
+mod auth;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,6 +46,8 @@ struct Etcd {
     started: bool,
     /// From then on it knows who leads: a process that has only just started has heard of nobody.
     hears_at: Duration,
+    /// The tokens that its process remembers.
+    tokens: BTreeMap<String, auth::Token>,
 }
 
 impl Etcd {
@@ -75,6 +78,7 @@ pub(crate) struct EtcdCluster {
     /// Who leads stays in the lead, whatever it is asked.
     clings: bool,
     tokens: u64,
+    auth: auth::Auth,
     rng: Rng,
 }
 
@@ -94,6 +98,7 @@ impl EtcdCluster {
             transfer: 0,
             clings: false,
             tokens: 0,
+            auth: auth::Auth::default(),
             rng,
         };
         for name in founding.members {
@@ -106,7 +111,10 @@ impl EtcdCluster {
     fn add(&mut self, name: &str, learner: bool, started: bool) {
         // Ids are beyond what a double can hold, as the real ones are.
         let process = Member::new(self.rng.next() | 1 << 62);
-        self.members.insert(name.to_owned(), Etcd { process, learner, started, hears_at: Duration::ZERO });
+        self.members.insert(
+            name.to_owned(),
+            Etcd { process, learner, started, hears_at: Duration::ZERO, tokens: BTreeMap::new() },
+        );
     }
 
     fn token(&mut self) -> u64 {
@@ -155,6 +163,7 @@ impl EtcdCluster {
         let length = self.log.length(context.now);
         if let Some(member) = self.members.get_mut(pod) {
             member.process.stops(context.now, length);
+            member.tokens.clear();
         }
         if graceful && self.leader.as_deref() == Some(pod) && self.has_majority() {
             // A leader that is told to stop hands over: no election time-out passes.
