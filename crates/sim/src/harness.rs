@@ -318,6 +318,10 @@ fn act(cluster: &Cluster, slots: &[Slot], action: &Action) {
             }
         }
         Action::Delete(target) => delete_value(api, target),
+        Action::FreezeFields { target: Subject { resource, namespace, name }, fields } => {
+            api.freeze_fields(resource, namespace, name, fields);
+            tell(format!("policy for {name}: {fields:?} may not change"));
+        }
         Action::Crash(place) => world.crash_process(&place.namespace, &place.pod),
         Action::Pressure(place) => world.evict_under_pressure(&place.namespace, &place.pod),
         Action::Image(image, behaviour) => world.set_image(image, *behaviour),

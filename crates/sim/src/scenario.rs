@@ -94,6 +94,14 @@ pub enum Action {
     Create(Value),
     /// A person deletes an object.
     Delete(Subject),
+    /// From now on an administrator's policy lets no write change these fields of an object, given as JSON pointers; with none,
+    /// everything may change again.
+    FreezeFields {
+        /// Which.
+        target: Subject,
+        /// What of it.
+        fields: Vec<String>,
+    },
     /// A pod's process dies.
     Crash(Place),
     /// A kubelet evicts a pod because its node runs out of something.

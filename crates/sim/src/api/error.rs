@@ -218,6 +218,17 @@ pub(crate) fn forbidden(resource: Named<'_>, name: &str, why: &str) -> Box<Statu
     failure(403, "Forbidden", message, Some(details(resource, name)))
 }
 
+/// A ValidatingAdmissionPolicy says no: worded as what is forbidden, with the code of what is invalid.
+pub(crate) fn denied(resource: Named<'_>, name: &str, why: &str) -> Box<Status> {
+    let why = format!("ValidatingAdmissionPolicy 'frozen-fields' with binding 'frozen-fields' denied request: {why}");
+    let mut status = forbidden(resource, name, &why);
+    (status.code, status.reason) = (422, "Invalid".to_owned());
+    if let Some(details) = &mut status.details {
+        details.causes.push(StatusCause { message: why, reason: String::new(), field: String::new() });
+    }
+    status
+}
+
 /// Nothing new may be made in a namespace that goes.
 pub(crate) fn terminating(resource: Named<'_>, name: &str, namespace: &str) -> Box<Status> {
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");

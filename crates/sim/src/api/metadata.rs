@@ -157,12 +157,21 @@ pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// The most that all annotations of an object may take together, keys and values, in bytes.
+const ANNOTATIONS: usize = 256 * 1024;
+
 /// What is checked of new and of changed objects alike.
 fn contents(object: &Value) -> Vec<FieldError> {
     let mut errors = labels(object::meta(object, "labels"), "metadata.labels");
-    for (key, _) in object::meta(object, "annotations").and_then(Value::as_object).into_iter().flatten() {
+    let annotations = object::meta(object, "annotations").and_then(Value::as_object);
+    let mut size = 0;
+    for (key, value) in annotations.into_iter().flatten() {
         let problems = qualified_problems(&key.to_lowercase());
         errors.extend(problems.into_iter().map(|why| FieldError::invalid("metadata.annotations", key.as_str(), why)));
+        size += key.len() + value.as_str().map_or(0, str::len);
+    }
+    if size > ANNOTATIONS {
+        errors.push(FieldError::too_long("metadata.annotations", ANNOTATIONS as u64));
     }
     errors.extend(owners(object));
     let finalizers = object::finalizers(object);

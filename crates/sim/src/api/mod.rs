@@ -12,9 +12,10 @@
 //! outlive their request; they wake through channels, never by polling. Nothing here is random: uids and generated names
 //! come from a counter, and the time from the cluster's clock.
 //!
-//! Not here yet: conversion webhooks, admission plugins (no service account, tolerations or priority is injected into pods),
-//! and access control.
+//! Not here yet: conversion webhooks, admission plugins (no service account, tolerations or priority is injected into pods), policies
+//! other than those that freeze fields ([`Api::freeze_fields`]), and access control.
 
+mod admission;
 mod builtin;
 mod definition;
 mod delete;
@@ -128,6 +129,12 @@ impl Api {
     /// Forgets the history before this revision: older watches and continued lists are answered with 410 from now on.
     pub fn compact(&self, revision: u64) {
         self.lock().compact(revision);
+    }
+
+    /// From now on no write may change these fields of an object, given as JSON pointers; with none, everything may change again.
+    /// `resource` is its plural and group.
+    pub fn freeze_fields(&self, resource: &str, namespace: &str, name: &str, fields: &[String]) {
+        self.lock().policies.set(resource, key::Key::new(namespace, name), fields.to_vec());
     }
 
     /// Ends all open watches as a lost connection would, or those of one user.

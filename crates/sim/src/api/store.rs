@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
+use super::admission::Policies;
 use super::key::Key;
 use super::object;
 use super::process_log::ProcessLogs;
@@ -92,6 +93,8 @@ pub(crate) struct Store {
     watches: Vec<Open>,
     /// What kubelets would show of their processes.
     pub(crate) logs: ProcessLogs,
+    /// What may not be changed of which objects.
+    pub(crate) policies: Policies,
 }
 
 impl Store {
@@ -108,6 +111,7 @@ impl Store {
             newest: watch::Sender::new(FIRST_REVISION),
             watches: Vec::new(),
             logs: ProcessLogs::default(),
+            policies: Policies::default(),
         }
     }
 

@@ -315,6 +315,7 @@ impl Store {
         }
         warnings.extend(builtin::warnings(&resource, &object, Some(&before)));
         self.warned.clone_from(&warnings);
+        self.policies.admit(&resource, &key, &before, &object)?;
         let object = definition::to_stored(&resource, version, object);
         if writer.dry_run {
             return Ok(Written { object: Arc::new(object), warnings, created: false });

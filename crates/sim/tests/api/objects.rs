@@ -340,3 +340,37 @@ async fn in_process_calls_mean_the_same_as_requests() {
     api.delete::<ConfigMap>("tester", "default", "a", &kube::api::DeleteParams::default()).unwrap();
     assert!(api.get::<ConfigMap>("default", "a").is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn annotations_have_a_size_that_all_of_them_share() {
+    let api = api();
+    // Keys count, too.
+    let room = 256 * 1024 - "k".len() - "other".len();
+    let mut object = config_map("a", "1");
+    object["metadata"]["annotations"] = json!({"k": "x".repeat(room), "other": ""});
+    assert_eq!(post(&api, MAPS, &object).code, 201);
+    let path = format!("{MAPS}/a");
+    let more = merge(&api, &path, &json!({"metadata": {"annotations": {"other": "y"}}}));
+    assert_eq!((more.code, more.reason()), (422, "Invalid"));
+    let expected = "ConfigMap \"a\" is invalid: metadata.annotations: Too long: may not be more than 262144 bytes";
+    assert_eq!(more.message(), expected);
+    assert_eq!(merge(&api, &path, &json!({"data": {"k": "2"}})).code, 200, "what is there already does no harm");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_lets_no_write_change_what_it_names() {
+    let api = api();
+    post(&api, MAPS, &config_map("a", "1"));
+    post(&api, MAPS, &config_map("b", "1"));
+    api.freeze_fields("configmaps", "default", "a", &["/data/k".to_owned()]);
+    let path = format!("{MAPS}/a");
+    let change = json!({"data": {"k": "2"}});
+    let denied = merge(&api, &path, &change);
+    assert_eq!((denied.code, denied.reason()), (422, "Invalid"));
+    assert!(denied.message().contains("denied request: /data/k may not change"), "{}", denied.message());
+    assert_eq!(merge(&api, &format!("{path}?dryRun=All"), &change).code, 422);
+    assert_eq!(merge(&api, &path, &json!({"metadata": {"labels": {"l": "1"}}})).code, 200);
+    assert_eq!(merge(&api, &format!("{MAPS}/b"), &change).code, 200, "another one is left alone");
+    api.freeze_fields("configmaps", "default", "a", &[]);
+    assert_eq!(merge(&api, &path, &change).code, 200);
+}

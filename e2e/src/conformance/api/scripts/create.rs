@@ -152,6 +152,7 @@ fn metadata_that_is_wrong() -> Script {
         json!({"labels": {"a".repeat(64): "x"}}),
         json!({"annotations": {"a b": "x"}}),
         json!({"annotations": {"Key": "x"}}),
+        json!({"annotations": {"k": "x".repeat(256 * 1024)}}),
         json!({"finalizers": ["x"]}),
         json!({"finalizers": ["example.com/x", "Bad Name/x"]}),
         json!({"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "o"}]}),

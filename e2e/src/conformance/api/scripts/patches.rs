@@ -11,6 +11,7 @@ pub fn scripts() -> Vec<Script> {
         failures(),
         broken_patches(),
         merges(),
+        annotations_at_their_limit(),
         merge_preconditions(),
         merge_of_what_is_not_there(),
         broken_merges(),
@@ -95,6 +96,24 @@ fn broken_patches() -> Script {
     }
     steps.push(get(ConfigMap, "a"));
     script("json-patch-that-is-none", steps)
+}
+
+/// All annotations of an object share 256 KiB, keys and values together.
+fn annotations_at_their_limit() -> Script {
+    let room = 256 * 1024 - "k".len() - "other".len();
+    let full = json!({"metadata": {"annotations": {"k": "x".repeat(room), "other": ""}}});
+    let mut steps = Vec::new();
+    for kind in [ConfigMap, QuorumCluster] {
+        steps.extend([
+            create(kind, kind.with("a", &full)),
+            merge(kind, "a", json!({"metadata": {"annotations": {"other": "y"}}})),
+            merge(kind, "a", json!({"metadata": {"annotations": {"more": ""}}})),
+            merge(kind, "a", json!({"metadata": {"labels": {"l": "1"}}})),
+            merge(kind, "a", json!({"metadata": {"annotations": {"k": "x"}}})),
+            merge(kind, "a", json!({"metadata": {"annotations": {"other": "y"}}})),
+        ]);
+    }
+    script("annotations-at-their-limit", steps)
 }
 
 fn merges() -> Script {
