@@ -10,12 +10,14 @@ use k8s_openapi::apimachinery::pkg::{
 use windlass_images::Reference;
 use windlass_plan::{
     Hold, Reason,
-    fleet::{Amount, ItemId, Plan, Record, Share, Stamping, Tier, TierName, TierRecord, Verdict, Want, split},
+    fleet::{Amount, ItemId, Plan, Record, Refused, Share, Stamping, Tier, TierName, TierRecord, Verdict, Want, split},
 };
 
 use crate::{
     conditions::{Tri, condition},
-    service_image::{FleetGates, Reserved, ServiceImage, ServiceImageSpec, ServiceImageStatus, TierSpec, TierStatus},
+    service_image::{
+        FleetGates, RefusedResource, Reserved, ServiceImage, ServiceImageSpec, ServiceImageStatus, TierSpec, TierStatus,
+    },
     translate::{duration, gate, invalid, windows},
 };
 
@@ -205,6 +207,7 @@ pub fn planned(
                 failed: number(report.failed),
                 ignored: number(report.ignored),
                 manual: number(report.manual),
+                taken: number(report.taken),
                 new: number(report.new),
                 begun_at: kept.begun_at.map(MicroTime),
                 canary_steps_done: number(kept.shares_done),
@@ -226,12 +229,25 @@ pub fn planned(
     let total = |of: fn(&windlass_plan::fleet::TierReport) -> usize| plan.tiers.iter().map(of).sum::<usize>();
     status.progress = Some(format!("{}/{}", total(|tier| tier.done), total(|tier| tier.total)));
     status.gates = plan.gates.iter().map(gate).collect();
+    status.refused = plan.refused.iter().map(refused).collect();
     status.requests = crate::service_image::FleetRequests {
         approve: resource.spec.requests.approve.clone(),
         retry: resource.spec.requests.retry.clone(),
     };
     conclude(&mut status, resource, &said, now);
     status
+}
+
+/// The most of what the API server says of one refusal that is kept: it may be as long as the object itself.
+const SAID: usize = 256;
+
+fn refused(refused: &Refused) -> RefusedResource {
+    RefusedResource {
+        namespace: refused.id.namespace().to_owned(),
+        name: refused.id.name().to_owned(),
+        image: refused.image.clone(),
+        message: refused.why.chars().take(SAID).collect(),
+    }
 }
 
 /// The status that says why nothing could be planned.
@@ -321,7 +337,7 @@ pub fn says_the_same(one: &ServiceImageStatus, other: &ServiceImageStatus) -> bo
         status.progress = None;
         for tier in &mut status.tier_status {
             (tier.resources, tier.updated, tier.in_flight) = (0, 0, 0);
-            (tier.ignored, tier.manual, tier.new, tier.failed) = (0, 0, 0, 0);
+            (tier.ignored, tier.manual, tier.new, tier.failed, tier.taken) = (0, 0, 0, 0, 0);
             for condition in &mut tier.conditions {
                 condition.message.clear();
             }
@@ -407,6 +423,7 @@ mod tests {
             tiers: Vec::new(),
             gates: Vec::new(),
             start: None,
+            refused: Vec::new(),
         };
         let status = planned(&ServiceImageStatus::default(), &resource("namespace: ops"), &plan, now);
         assert_eq!(record(&status), kept);

@@ -96,7 +96,8 @@ pub struct TargetKind {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub label_selector: Option<String>,
-    /// Where the image is in a resource: names of fields, with dots.
+    /// Where the image is in a resource: names of fields, with dots. Another path later on is written from then on; what is at the old one stays
+    /// as it is.
     #[serde(default = "spec_image")]
     #[schemars(length(max = 253), regex(pattern = r"^\.?spec(\.[A-Za-z_][A-Za-z0-9_-]*)+$"))]
     pub image_path: String,
@@ -343,6 +344,9 @@ pub struct ServiceImageStatus {
     /// The resources whose write may be on its way. Written before they are, so that a successor touches them first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub batch: Vec<Reserved>,
+    /// Resources that can't be given their image, the first twenty, with what the API server says. Each is that resource's failure.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedResource>,
     /// Where every gate stands whose word counts now. What is of one tier has `@` and the tier in its name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<GateStatus>,
@@ -386,6 +390,21 @@ pub struct Reserved {
     pub uid: String,
 }
 
+/// A resource that can't be given its image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RefusedResource {
+    /// Its namespace; none where its kind has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// What it should have got.
+    pub image: String,
+    /// What the API server says.
+    pub message: String,
+}
+
 /// How far a tier is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -417,6 +436,9 @@ pub struct TierStatus {
     /// Resources whose image a person chose.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub manual: i64,
+    /// Resources that another ServiceImage has, which is older: they are left to it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub taken: i64,
     /// Resources that have never served.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub new: i64,

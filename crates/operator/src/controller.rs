@@ -63,7 +63,11 @@ pub async fn lead(context: &Context, lease: &Lease<'_>, term: &Term) {
                     Next::Forget => { index.remove(&key); queue.finish(&key, None); }
                 }
             }
-            Some(name) = fleets.next(), if !fleets.is_empty() => { pokes.remove(&name); }
+            Some(name) = fleets.next(), if !fleets.is_empty() => {
+                pokes.remove(&name);
+                // What it had may be another's now.
+                pokes.values().for_each(|poke| poke.notify_one());
+            }
             Some(wake) = wakes.next() => match wake {
                 Wake::Fleet(name) => {
                     if let Some(poke) = pokes.get(&name) {

@@ -128,6 +128,19 @@ impl Error {
         }
     }
 
+    /// The API server will not make this write as it is, and has not: by its rules, somebody's policy, or a size. Who may not write at all
+    /// is no longer told about one object.
+    pub fn is_denied(&self) -> bool {
+        let Self::Kubernetes { source, .. } = self else { return false };
+        let kube::Error::Api(status) = source.as_ref() else { return false };
+        match status.code {
+            400 | 403 | 405 | 413 | 415 | 422 => true,
+            // Both come before anything is stored. The one is a webhook that should have been asked, the other etcd's limit.
+            500 => ["failed calling webhook", "request is too large"].iter().any(|why| status.message.contains(why)),
+            _ => false,
+        }
+    }
+
     /// What the API server answered; none if it did not.
     fn code(&self) -> Option<u16> {
         let Self::Kubernetes { source, .. } = self else { return None };

@@ -189,7 +189,7 @@ impl Metrics {
                 ("in-flight", report.in_flight),
                 ("failed", report.failed),
                 ("ignored-failure", report.ignored),
-                ("unmanaged", report.manual),
+                ("unmanaged", report.manual.saturating_add(report.taken)),
                 ("new", report.new),
             ];
             for (state, count) in states {

@@ -186,6 +186,14 @@ pub enum Bug {
     UntoldIsNew,
     /// Whether authors' rights are asked for is found out once, and believed for ever.
     AuthorAskedOnce,
+    /// A resource that another ServiceImage has is stamped all the same, by both, for ever.
+    TwoOwnersDuel,
+    /// A write that is refused ends the batch and everything after it.
+    RefusedStopsAll,
+    /// A resource that can't be given its image counts as one that was, when a share goes first.
+    RefusedCountsAsShare,
+    /// All ServiceImages write as one manager of fields: one that writes elsewhere removes what the other wrote.
+    SharedFieldManager,
 }
 
 #[cfg(feature = "seeded-bugs")]

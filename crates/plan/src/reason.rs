@@ -127,6 +127,8 @@ pub enum Reason {
     TargetNotAllowed,
     /// Nobody allowed that gates of a ServiceImage ask in this namespace (H41).
     GatesNotAllowed,
+    /// Another ServiceImage, which is older, has some of the resources.
+    ResourcesTaken,
     /// The API server refuses to write the image on a resource.
     StampRefused,
     /// Resources have their image and are not up to date yet.
@@ -291,8 +293,11 @@ impl Reason {
             Self::GatesNotAllowed => {
                 "let an administrator start the operator with --allow-gates-in for the namespace that spec.gates.namespace names, or name one that is allowed; it goes on by itself then"
             }
+            Self::ResourcesTaken => {
+                "delete one of the two ServiceImages, or change their selectors so that no resource has the labels of both; it goes on by itself then"
+            }
             Self::StampRefused => {
-                "give the operator the right to patch this kind, or correct the image or the rule that refuses it; it is tried again by itself"
+                "give the operator the right to patch this kind, or correct the resource, the image or the rule that refuses it, or set the resource's failureHaltsUpdate to false; it is tried again by itself"
             }
             Self::AwaitingResources => "wait; if it stays, look at the resource that the message names",
             Self::InFlightLimit => "wait for those that are on their way, or raise maxInFlight",
@@ -397,6 +402,7 @@ impl Reason {
             | Self::HandOverFailed
             | Self::TargetNotAllowed
             | Self::GatesNotAllowed
+            | Self::ResourcesTaken
             | Self::StampRefused
             | Self::ResourceFailed
             | Self::TooManyFailures

@@ -61,6 +61,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::OverrideOutlivesItself,
     Bug::PoisonLeftStanding,
     Bug::ProofForgotten,
+    Bug::RefusedCountsAsShare,
     Bug::ReservedNotCounted,
     Bug::RetargetHalfWay,
     Bug::SilencePassedBy,
@@ -93,7 +94,7 @@ pub fn hunt(bug: Bug, seeds: usize) -> Caught {
         return Caught { bug, by: Some(format!("walk {seed}: {fault}")), runs: 1 };
     }
     if is_of_fleets(bug) {
-        let (runs, by) = crate::stamping::hunt(seeds, |run| planted(bug, run));
+        let (runs, by) = crate::stamping::hunt(seeds, !shows_in_company(bug), |run| planted(bug, run));
         return Caught { bug, by, runs };
     }
     let (first, second): (Suite, Suite) = if shows_around_a_crash(bug) { (crash, walks) } else { (walks, crash) };

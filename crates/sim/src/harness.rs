@@ -210,6 +210,15 @@ async fn play(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program,
     }
 }
 
+/// How a note of frozen fields begins; the object's name follows.
+const FROZEN: &str = "frozen fields of ";
+
+/// The object whose fields a policy freezes, or frees, where this is the note of that.
+pub fn frozen(event: &Event) -> Option<&str> {
+    let Event::Note(text) = event else { return None };
+    text.strip_prefix(FROZEN)?.split(':').next()
+}
+
 /// Our processes by their names.
 pub fn is_ours(user: &str) -> bool {
     user.starts_with("windlass")
@@ -320,7 +329,7 @@ fn act(cluster: &Cluster, slots: &[Slot], action: &Action) {
         Action::Delete(target) => delete_value(api, target),
         Action::FreezeFields { target: Subject { resource, namespace, name }, fields } => {
             api.freeze_fields(resource, namespace, name, fields);
-            tell(format!("policy for {name}: {fields:?} may not change"));
+            tell(format!("{FROZEN}{name}: {fields:?}"));
         }
         Action::Crash(place) => world.crash_process(&place.namespace, &place.pod),
         Action::Pressure(place) => world.evict_under_pressure(&place.namespace, &place.pod),

@@ -2,6 +2,7 @@
 //! answers for the quorum, and nothing may be touched.
 
 mod authors;
+mod company;
 mod fleet;
 pub mod mass;
 
@@ -96,6 +97,16 @@ pub const CHECKS: &[Check] = &[
         name: "control-plane-late-stamp",
         shows: "a stamp that was sent before a take-over and arrives after it is refused",
         run: |stage| Box::pin(fleet::late_stamp(stage)),
+    },
+    Check {
+        name: "control-plane-two-owners",
+        shows: "of two ServiceImages on the same resources the younger is refused and says who has them",
+        run: |stage| Box::pin(company::two_owners(stage)),
+    },
+    Check {
+        name: "control-plane-refused",
+        shows: "a resource that can't be written harms only itself: annotations at their limit, and a policy",
+        run: |stage| Box::pin(company::refused(stage)),
     },
     Check {
         name: "control-plane-gone",

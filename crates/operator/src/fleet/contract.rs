@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kube::{ResourceExt, api::DynamicObject};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use windlass_api::service_image::{ServiceImageSpec, TargetKind};
+use windlass_api::service_image::{ServiceImage, TargetKind};
 use windlass_plan::{
     Fact, Hold, Reason,
     bug::{self, Bug},
@@ -18,25 +18,86 @@ use crate::trouble::clipped;
 const TIER: &str = "upgrade-tier";
 /// What we write on a resource with its image.
 pub const STAMPED: &str = "windlass.dev/stamped";
-/// Who we are to server-side apply, when we stamp.
-pub const MANAGER: &str = "windlass-stamp";
+/// Who we are to server-side apply when we stamp, with the ServiceImage and the path behind it.
+const MANAGER: &str = "windlass-stamp";
+
+/// How a ServiceImage writes. Everything that one manager of fields does not list any more is removed when it applies, so there is one for
+/// each ServiceImage, by its uid, and for each path that it ever had: nothing that was written is removed by what is written elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pen {
+    /// Which ServiceImage: another one of its name later on is another one.
+    pub uid: String,
+    /// Who we are to server-side apply.
+    pub manager: String,
+    path: Vec<String>,
+}
+
+impl Pen {
+    /// The pen of a ServiceImage.
+    pub fn of(resource: &ServiceImage) -> Self {
+        let path = resource.spec.target.image_path.trim_start_matches('.');
+        let uid = resource.uid().unwrap_or_default();
+        let manager = if bug::active(Bug::SharedFieldManager) {
+            MANAGER.to_owned()
+        } else {
+            format!("{MANAGER}-{uid}-{:016x}", fnv(path))
+        };
+        Self { uid, manager, path: path.split('.').map(str::to_owned).collect() }
+    }
+
+    /// The image where it belongs.
+    pub fn image_patch(&self, image: &str) -> Value {
+        self.path.iter().rev().fold(json!(image), |inner, field| json!({ field: inner }))
+    }
+
+    /// The image that a resource's spec names.
+    pub fn image<'a>(&self, object: &'a DynamicObject) -> Option<&'a str> {
+        self.path.iter().try_fold(&object.data, |at, field| at.get(field)).and_then(Value::as_str)
+    }
+
+    /// Whether this manager of fields is, or was, this ServiceImage. Before there was one for each, all had one name.
+    fn is(&self, manager: Option<&str>) -> bool {
+        let of = |manager: &str| manager == MANAGER || manager.starts_with(&format!("{MANAGER}-{}-", self.uid));
+        manager.is_some_and(of)
+    }
+}
+
+/// FNV-1a: short, and the same for ever.
+fn fnv(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
 
 /// The content of the annotation.
 #[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Stamped {
+    /// The ServiceImage, by its uid; none in what was written before it was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// The image.
     pub image: String,
     /// When.
     pub at: Timestamp,
     /// For how many times this one, within a while.
     pub round: u32,
+    /// What makes a touch differ from what was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub touched: Option<String>,
+}
+
+impl Stamped {
+    /// What a resource says, if it can be read.
+    pub fn on(object: &DynamicObject) -> Option<Self> {
+        object.annotations().get(STAMPED).and_then(|text| serde_json::from_str(text).ok())
+    }
 }
 
 /// How a resource is read.
 pub struct Contract {
     target: TargetKind,
     spread: Option<String>,
-    path: Vec<String>,
+    /// How it is written.
+    pub pen: Pen,
     ready: Option<Condition>,
     failed: Option<Condition>,
     manual: Option<Condition>,
@@ -47,7 +108,8 @@ pub struct Contract {
 
 impl Contract {
     /// The contract that a ServiceImage describes.
-    pub fn read(spec: &ServiceImageSpec) -> Result<Self, Hold> {
+    pub fn read(resource: &ServiceImage) -> Result<Self, Hold> {
+        let spec = &resource.spec;
         let target = &spec.target;
         let invalid = |field: &str, why: String| Hold::new(Reason::InvalidSpec, format!("spec.target.{field}: {why}"));
         let read = |field: &str, text: Option<&String>| {
@@ -56,7 +118,7 @@ impl Contract {
         let pod_selector = target.pod_selector.as_ref().map(|text| Text::read(text, &["self"]));
         Ok(Self {
             spread: spec.spread.as_ref().map(|spread| spread.label.clone()),
-            path: target.image_path.trim_start_matches('.').split('.').map(str::to_owned).collect(),
+            pen: Pen::of(resource),
             ready: read("ready", target.ready.as_ref())?,
             failed: read("failed", target.failed.as_ref())?,
             manual: read("manual", target.manual.as_ref())?,
@@ -67,22 +129,23 @@ impl Contract {
         })
     }
 
-    /// Whether it is still what the ServiceImage describes.
-    pub fn is_of(&self, spec: &ServiceImageSpec) -> bool {
-        self.target == spec.target && self.spread.as_ref() == spec.spread.as_ref().map(|spread| &spread.label)
-    }
-
-    /// What a write sets: the image where it belongs, and who we are.
-    pub fn image_patch(&self, image: &str) -> Value {
-        self.path.iter().rev().fold(json!(image), |inner, field| json!({ field: inner }))
+    /// Whether it is still what the ServiceImage describes, and that one still the same.
+    pub fn is_of(&self, resource: &ServiceImage) -> bool {
+        let spec = &resource.spec;
+        self.target == spec.target
+            && self.pen == Pen::of(resource)
+            && self.spread.as_ref() == spec.spread.as_ref().map(|spread| &spread.label)
     }
 
     /// A resource as it was seen, after what was known of it.
     pub fn item(&self, object: &DynamicObject, before: Option<&Item>) -> Item {
         let seen = Seen { object, generation: object.metadata.generation.unwrap_or(0) };
-        let image = self.image(object);
-        let stamp = object.annotations().get(STAMPED).and_then(|text| serde_json::from_str::<Stamped>(text).ok());
-        let stamp = stamp.map(|Stamped { image, at, round }| Stamp { image, at, round });
+        let image = self.pen.image(object);
+        // Another's stamp tells that it is on its way. How often it was set back is none of ours.
+        let stamp = Stamped::on(object).map(|Stamped { by, image, at, round, touched: _ }| {
+            let ours = by.is_none_or(|by| by == self.pen.uid);
+            Stamp { image, at, round: if ours { round } else { 0 } }
+        });
         let changed = stamp.as_ref().is_some_and(|stamp| Some(stamp.image.as_str()) != image);
         let progress = self.progress(&seen);
         Item {
@@ -106,6 +169,7 @@ impl Contract {
             progress,
             stamp,
             set_by: changed.then(|| self.setter(object)).flatten(),
+            taken_by: None,
         }
     }
 
@@ -128,11 +192,6 @@ impl Contract {
         selector.ok().filter(|selector| !selector.trim().is_empty())
     }
 
-    /// The image that a resource's spec names.
-    pub fn image<'a>(&self, object: &'a DynamicObject) -> Option<&'a str> {
-        self.path.iter().try_fold(&object.data, |at, field| at.get(field)).and_then(Value::as_str)
-    }
-
     /// Whether it has served. What does not say may have, where it has an image (X1). Where it was seen before it is what it was then: new until
     /// it says otherwise or is up to date, and never new again.
     fn served(&self, seen: &Seen<'_>, before: Option<&Item>, progress: &Fact<Progress>) -> bool {
@@ -145,7 +204,7 @@ impl Contract {
             }),
         };
         told.unwrap_or_else(|| {
-            let has_image = self.image(seen.object).is_some_and(|image| !image.is_empty());
+            let has_image = self.pen.image(seen.object).is_some_and(|image| !image.is_empty());
             let may_have = match before.map(|before| before.deployed) {
                 None => has_image,
                 Some(true) => true,
@@ -201,7 +260,7 @@ impl Contract {
             None => Err(format!(
                 "spec.target.ready may be true of the image before: compare the image in it, like self.status.image == self.{}, or let \
                  the kind have status.observedGeneration",
-                self.path.join(".")
+                self.pen.path.join(".")
             )),
         }
     }
@@ -209,7 +268,7 @@ impl Contract {
     /// Whether what is true of a resource would not be, had it another image.
     fn compares_image(&self, condition: &Condition, object: &DynamicObject) -> bool {
         let mut other = object.clone();
-        let field = self.path.iter().try_fold(&mut other.data, |at, field| at.get_mut(field));
+        let field = self.pen.path.iter().try_fold(&mut other.data, |at, field| at.get_mut(field));
         let Some(Value::String(image)) = field else { return false };
         image.push_str("-another");
         holds(condition, &other) != Ok(true)
@@ -217,11 +276,11 @@ impl Contract {
 
     /// Who set the image last, if it was not us.
     fn setter(&self, object: &DynamicObject) -> Option<String> {
-        let pointer = self.path.iter().fold(String::new(), |pointer, field| pointer + "/f:" + field);
+        let pointer = self.pen.path.iter().fold(String::new(), |pointer, field| pointer + "/f:" + field);
         let entries = object.metadata.managed_fields.iter().flatten();
         let theirs = entries.filter(|entry| {
             let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
-            entry.manager.as_deref() != Some(MANAGER) && fields.is_some_and(|fields| fields.pointer(&pointer).is_some())
+            !self.pen.is(entry.manager.as_deref()) && fields.is_some_and(|fields| fields.pointer(&pointer).is_some())
         });
         theirs.max_by_key(|entry| entry.time.as_ref().map(|time| time.0)).and_then(|entry| entry.manager.clone())
     }
@@ -267,7 +326,7 @@ mod tests {
     use kube::api::DynamicObject;
     use rstest::rstest;
     use serde_json::{Value, json};
-    use windlass_api::service_image::ServiceImageSpec;
+    use windlass_api::ServiceImage;
     use windlass_plan::{
         Fact,
         fleet::{Item, Progress},
@@ -279,9 +338,10 @@ mod tests {
     fn contract(target: Value) -> Contract {
         let mut whole = json!({"group": "examples.windlass.dev", "version": "v1", "kind": "Dicom"});
         whole.as_object_mut().unwrap().extend(target.as_object().unwrap().clone());
-        let spec: ServiceImageSpec =
-            serde_json::from_value(json!({"defaultImage": "r/d:v2", "target": whole, "tiers": [{}]})).unwrap();
-        Contract::read(&spec).unwrap()
+        let spec = json!({"defaultImage": "r/d:v2", "target": whole, "tiers": [{}]});
+        let mut resource = ServiceImage::new("d", serde_json::from_value(spec).unwrap());
+        resource.metadata.uid = Some("5eed".into());
+        Contract::read(&resource).unwrap()
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "tests write the JSON in place")]
@@ -404,7 +464,7 @@ mod tests {
         assert!(matches!(item.progress, Fact::Known(Progress::Failed(_))));
         let item = contract.item(&dicom(spec, json!({})), None);
         assert!(matches!(&item.progress, Fact::Unknown(why) if why.contains("phase")), "{:?}", item.progress);
-        assert_eq!(contract.image_patch("r/e:v2"), json!({"spec": {"engine": {"image": "r/e:v2"}}}));
+        assert_eq!(contract.pen.image_patch("r/e:v2"), json!({"spec": {"engine": {"image": "r/e:v2"}}}));
     }
 
     #[rstest]
@@ -438,5 +498,27 @@ mod tests {
         let item = contract(json!({})).item(&object, None);
         assert_eq!(item.set_by.as_deref(), Some("argocd-controller"));
         assert_eq!(item.stamp.unwrap().round, 2);
+    }
+
+    #[test]
+    fn each_service_image_and_each_path_has_a_manager_of_its_own() {
+        let (one, other) = (contract(json!({})), contract(json!({"imagePath": "spec.sidecar"})));
+        assert_ne!(one.pen.manager, other.pen.manager);
+        assert!(one.pen.manager.starts_with("windlass-stamp-5eed-") && one.pen.manager.len() <= 128);
+        assert!(one.pen.is(Some(&other.pen.manager)), "the same ServiceImage with another path");
+        assert!(one.pen.is(Some("windlass-stamp")), "from before there was one for each");
+        assert!(!one.pen.is(Some("windlass-stamp-0dd-0000000000000000")));
+    }
+
+    #[rstest]
+    #[case::ours(json!({"by": "5eed", "image": "r/d:v1", "at": "2026-01-01T00:00:00Z", "round": 2}), 2)]
+    #[case::from_before_it_was_noted(json!({"image": "r/d:v1", "at": "2026-01-01T00:00:00Z", "round": 2}), 2)]
+    #[case::anothers(json!({"by": "0dd", "image": "r/d:v1", "at": "2026-01-01T00:00:00Z", "round": 2}), 0)]
+    fn whose_stamp_it_is_decides_about_rounds(#[case] stamped: Value, #[case] round: u32) {
+        let mut object = dicom(json!({"image": "r/d:v1"}), json!({}));
+        object.metadata.annotations = Some([(super::STAMPED.to_owned(), stamped.to_string())].into());
+        let item = contract(json!({})).item(&object, None);
+        assert_eq!(item.stamp.as_ref().map(|stamp| stamp.round), Some(round));
+        assert!(item.is_disturbed(), "whoever did it, it is on its way");
     }
 }

@@ -182,7 +182,7 @@ async fn pods(actor: Actor<'_>, fleet: &Fleet, id: &ItemId, image: &str, until: 
     let targets = fleet.target.api(actor, id.namespace());
     let what = format!("{}/{id}", fleet.target.resource.plural);
     let object = read(context, "get", &what, until, targets.get(id.name())).await?;
-    if fleet.contract.image(&object) != Some(image) {
+    if fleet.contract.pen.image(&object) != Some(image) {
         return None;
     }
     let selector = fleet.contract.pods_of(&object)?;

@@ -12,8 +12,10 @@ mod contract;
 mod diagnose;
 mod gates;
 mod leave;
+mod labels;
 mod namespaces;
 mod pace;
+mod rivals;
 mod stamp;
 
 use std::{collections::BTreeMap, future::ready, time::Duration};
@@ -22,6 +24,7 @@ use futures::{
     FutureExt, StreamExt,
     channel::mpsc::{self, UnboundedReceiver},
 };
+use jiff::Timestamp;
 use kube::{
     Api, ResourceExt,
     api::{DynamicObject, GroupVersionKind, PostParams},
@@ -42,11 +45,12 @@ use windlass_plan::{
 pub use self::diagnose::Diagnoses;
 
 use self::{
-    contract::Contract,
+    contract::{Contract, Pen},
     gates::{Asking, Asks},
     namespaces::Namespaces,
     pace::Pace,
-    stamp::Sent,
+    rivals::Rivals,
+    stamp::{Sent, Touched},
 };
 use crate::{
     claim::{Stand, stand},
@@ -100,6 +104,10 @@ struct Fleet {
     target: Target,
     namespaces: Namespaces,
     contract: Contract,
+    /// Who else has resources of this kind.
+    rivals: Rivals,
+    /// What was refused was refused of this generation of the ServiceImage.
+    generation: Option<i64>,
     index: Index,
     /// What a new list has brought so far.
     arriving: Option<BTreeMap<ItemId, Item>>,
@@ -179,7 +187,8 @@ impl Fleet {
         let id = id(object);
         let before = self.index.item(&id).filter(|before| Some(&before.fence.uid) == object.metadata.uid.as_ref());
         let writing = self.index.reserved().contains(&id);
-        self.contract.item(object, before).believed(before, writing, self.index.now())
+        let seen = Item { taken_by: self.rivals.owner_of(object), ..self.contract.item(object, before) };
+        seen.believed(before, writing, self.index.now())
     }
 
     /// A resource was seen, in a watch or in the answer to a write. What is older than what is known of it says nothing (H4 aside, and
@@ -255,14 +264,16 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         }
         if !bug::active(Bug::ReservedNotTouched) {
             for (id, uid) in fleet::reserved(&status) {
-                stamp::touch(actor, &target, &id, &uid).await?;
+                if let Touched::Refused(why) = stamp::touch(actor, &target, &Pen::of(&resource), &id, &uid).await? {
+                    tracing::warn!(%id, %why, "a touch was refused");
+                }
             }
         }
         let election = election.or(status.election.clone());
         write(actor, &resource, ServiceImageStatus { election, batch: Vec::new(), starting: None, ..status }).await?;
         return Ok(Tended::Again(Duration::ZERO));
     }
-    let contract = match Contract::read(&resource.spec) {
+    let contract = match Contract::read(&resource) {
         Ok(contract) => contract,
         Err(hold) => return hold_back(actor, &resource, &hold, context.settings.idle_recheck).await,
     };
@@ -281,10 +292,22 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
             .await;
     }
     let namespaces = Namespaces::read(actor, resource.spec.target.namespace_selector.as_ref()).await?;
+    let rivals = Rivals::read(actor, &resource).await?;
     let others = namespaces.clone();
     let pace = Pace::new(context.settings.stamp_concurrency);
-    let fleet =
-        Fleet { target, namespaces, contract, index, arriving: None, primed: false, refused: None, wrote: None, pace };
+    let fleet = Fleet {
+        target,
+        namespaces,
+        contract,
+        rivals,
+        generation: resource.metadata.generation,
+        index,
+        arriving: None,
+        primed: false,
+        refused: None,
+        wrote: None,
+        pace,
+    };
     // What is seen is taken off the wire also while others are written to: a watch that nobody reads is ended by the API server.
     let (seen, events) = mpsc::unbounded();
     let watch = watcher::watcher(everywhere, config).backoff(Steady::default()).for_each(|event| {
@@ -413,7 +436,7 @@ async fn round<'a>(
     let ours = before.election.as_ref().is_some_and(|one| one.settled && one.id == actor.term.id().as_str());
     let current =
         context.own_writes.is_current(&format!("serviceimages/{name}"), resource.resource_version().as_deref());
-    if !ours || !current || resource.spec.target != *target || !fleet.contract.is_of(&resource.spec) {
+    if !ours || !current || resource.spec.target != *target || !fleet.contract.is_of(&resource) {
         return Ok(Round::Anew(if current { Duration::ZERO } else { GATHER }));
     }
     if let Some(hold) = leave::refusal(actor, target, &fleet.target.resource.plural).await? {
@@ -435,6 +458,10 @@ async fn round<'a>(
     } else {
         fleet.index.rebuild(terms, now);
     }
+    // Whatever people ask for anew may be what was refused before.
+    let anew = std::mem::replace(&mut fleet.generation, resource.metadata.generation) != resource.metadata.generation;
+    let is_done = |tier: &TierName| record.tiers.get(tier).is_some_and(|kept| kept.complete);
+    fleet.index.forgive(anew, is_done, now);
     let looked = diagnose::look(actor, fleet, &resource, &want, &record).await;
     let (asked, handled) = (&resource.spec.requests, &before.requests);
     let asks = Asks::of(&resource, &context.settings, asking.see(&fleet.index));
@@ -449,6 +476,11 @@ async fn round<'a>(
         retry: fleet::is_fresh(asked.retry.as_ref(), handled.retry.as_ref()),
     };
     let plan = decide(&want, &view, now);
+    // Before anything is written, and to say who has what is not: who else there is may have changed.
+    let taken = plan.tiers.iter().any(|tier| tier.taken > 0);
+    if (taken || !plan.stamps.is_empty()) && Rivals::read(actor, &resource).await? != fleet.rivals {
+        return Ok(Round::Anew(Duration::ZERO));
+    }
     context.metrics.fleet(name, &plan, fleet.index.untaken());
     let mut status = fleet::planned(&before, &resource, &plan, now);
     status.batch = fleet::batch(&plan.stamps);
@@ -457,7 +489,9 @@ async fn round<'a>(
     if plan.stamps.is_empty() && status.starting.is_none() {
         // Nothing is said before those were heard who are asked: that they were not would be news to nobody.
         let heard = Ok(Round::Wait(context.settings.idle_recheck));
-        return if told { Ok(rest(actor, &resource, fleet, &plan, status).await?.within(looked.again)) } else { heard };
+        let again = fleet.index.next_try().map(|again| until(again, now));
+        let again = [looked.again, again].into_iter().flatten().min();
+        return if told { Ok(rest(actor, &resource, fleet, &plan, status).await?.within(again)) } else { heard };
     }
     let starting = status.starting.clone();
     if bug::active(Bug::BatchNotReserved) {
@@ -472,12 +506,15 @@ async fn round<'a>(
         told_if_refused(actor, name, Reason::AwaitingHook, started).await?;
         asking.forget();
     }
-    let stamped = stamp::all(actor, fleet, &plan.stamps).await;
-    let stamped = told_if_refused(actor, name, Reason::StampRefused, stamped).await;
-    Ok(match stamped? {
+    Ok(match stamp::all(actor, fleet, &plan.stamps).await? {
         Sent::All => Round::Wait(Duration::ZERO),
         Sent::Throttled => Round::Wait(THROTTLED),
     })
+}
+
+/// How long until then.
+fn until(then: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(then.duration_since(now)).unwrap_or_default()
 }
 
 /// What was refused is tried again: a person sees why nothing moves.
@@ -507,8 +544,7 @@ async fn rest(
         }
         Verdict::Done | Verdict::Going => None,
     };
-    let due = until.map(|until| until.duration_since(actor.context.clock.now()));
-    let due = due.map(|due| Duration::try_from(due).unwrap_or_default().max(GATHER));
+    let due = until.map(|until| self::until(until, actor.context.clock.now()).max(GATHER));
     let idle = actor.context.settings.idle_recheck;
     if status == before {
         return Ok(Round::Wait(due.unwrap_or(idle).min(idle)));

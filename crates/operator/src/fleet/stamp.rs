@@ -14,7 +14,7 @@ use windlass_plan::{
 
 use super::{
     Fleet, Target,
-    contract::{Contract, MANAGER, STAMPED, Stamped},
+    contract::{Pen, STAMPED, Stamped},
     pace::{Answer, Pace},
 };
 use crate::{
@@ -32,14 +32,16 @@ pub enum Sent {
     Throttled,
 }
 
-/// Writes a batch, several at once. What was answered is seen at once; what was not is settled before the next one.
+/// Writes a batch, several at once. What was answered is seen at once; what was not is settled before the next one. One that can't be written
+/// is that one's failure, and the others go on (E4).
 pub async fn all(actor: Actor<'_>, fleet: &mut Fleet, stamps: &[Stamping]) -> Result<Sent, Error> {
     for stamp in stamps {
         fleet.index.reserve(&stamp.id);
     }
+    let now = actor.context.clock.now();
     let (mut sent, mut trouble) = (Sent::All, None);
-    for (Stamping { id, fence: Fence { uid, .. }, .. }, result) in
-        send(actor, &fleet.target, &fleet.contract, &mut fleet.pace, stamps).await
+    for (Stamping { id, fence: Fence { uid, .. }, image, .. }, result) in
+        send(actor, &fleet.target, &fleet.contract.pen, &mut fleet.pace, stamps).await
     {
         match result {
             Ok(object) => {
@@ -51,6 +53,10 @@ pub async fn all(actor: Actor<'_>, fleet: &mut Fleet, stamps: &[Stamping]) -> Re
                 sent = Sent::Throttled;
                 fleet.index.release(&id);
             }
+            // The same, and not because of the moment: there is nothing to touch.
+            Err(error) if error.is_denied() && !bug::active(Bug::RefusedStopsAll) => {
+                fleet.index.refuse(&id, &image, error.story(), now);
+            }
             Err(error) => match error.class() {
                 // Not as it was seen: it is read again, and decided about again.
                 Class::Stale => {
@@ -60,8 +66,10 @@ pub async fn all(actor: Actor<'_>, fleet: &mut Fleet, stamps: &[Stamping]) -> Re
                 // It may or may not have happened, and may still: once it is touched it can't any more, and is decided about again.
                 Class::Transient => {
                     sent = Sent::Throttled;
-                    touch(actor, &fleet.target, &id, &uid).await?;
-                    look(actor, fleet, &id).await?;
+                    match touch(actor, &fleet.target, &fleet.contract.pen, &id, &uid).await? {
+                        Touched::Moved | Touched::Gone => look(actor, fleet, &id).await?,
+                        Touched::Refused(why) => fleet.index.refuse(&id, &image, why, now),
+                    }
                     fleet.index.release(&id);
                 }
                 // Beginning anew touches it first.
@@ -76,7 +84,7 @@ pub async fn all(actor: Actor<'_>, fleet: &mut Fleet, stamps: &[Stamping]) -> Re
 async fn send(
     actor: Actor<'_>,
     target: &Target,
-    contract: &Contract,
+    pen: &Pen,
     pace: &mut Pace,
     stamps: &[Stamping],
 ) -> Vec<(Stamping, Result<DynamicObject, Error>)> {
@@ -89,7 +97,7 @@ async fn send(
         {
             under_way.push(async move {
                 let begun = Instant::now();
-                let result = one(actor, target, contract, stamp).await;
+                let result = one(actor, target, pen, stamp).await;
                 (stamp.clone(), result, begun.elapsed())
             });
         }
@@ -123,26 +131,45 @@ fn what(target: &Target, id: &ItemId) -> String {
     format!("{}/{id}", target.resource.plural)
 }
 
-/// One stamp: server-side apply as a manager of its own, on the very resource that was seen.
-async fn one(actor: Actor<'_>, target: &Target, contract: &Contract, stamp: &Stamping) -> Result<DynamicObject, Error> {
-    let api = target.api(actor, stamp.id.namespace());
-    let mut patch = contract.image_patch(&stamp.image);
-    let stamped = Stamped { image: stamp.image.clone(), at: actor.context.clock.now(), round: stamp.round };
-    let mut metadata = json!({
-        "name": stamp.id.name(),
-        "annotations": {STAMPED: serde_json::to_string(&stamped).unwrap_or_default()},
-    });
-    if !bug::active(Bug::StampUnfenced) {
-        // Without these, what is gone would be created anew, and what has changed would be changed back (H5).
-        set(&mut metadata, "uid", json!(stamp.fence.uid));
-        set(&mut metadata, "resourceVersion", json!(stamp.fence.resource_version));
+/// One stamp, on the very resource that was seen.
+async fn one(actor: Actor<'_>, target: &Target, pen: &Pen, stamp: &Stamping) -> Result<DynamicObject, Error> {
+    let stamped = Stamped {
+        by: Some(pen.uid.clone()),
+        image: stamp.image.clone(),
+        at: actor.context.clock.now(),
+        round: stamp.round,
+        touched: None,
+    };
+    let stamped = serde_json::to_string(&stamped).unwrap_or_default();
+    // Without a fence, what is gone would be created anew, and what has changed would be changed back (H5).
+    let fence = (!bug::active(Bug::StampUnfenced)).then_some(&stamp.fence);
+    apply(actor, target, pen, &stamp.id, fence, Some(&stamp.image), stamped, "stamp").await
+}
+
+/// Server-side apply as a manager of our own: the image where it belongs, and the annotation.
+#[expect(clippy::too_many_arguments, reason = "one write, and all that is in it")]
+async fn apply(
+    actor: Actor<'_>,
+    target: &Target,
+    pen: &Pen,
+    id: &ItemId,
+    fence: Option<&Fence>,
+    image: Option<&str>,
+    stamped: String,
+    verb: &'static str,
+) -> Result<DynamicObject, Error> {
+    let mut patch = image.map_or_else(|| json!({}), |image| pen.image_patch(image));
+    let mut metadata = json!({"name": id.name(), "annotations": {STAMPED: stamped}});
+    if let Some(Fence { uid, resource_version }) = fence {
+        set(&mut metadata, "uid", json!(uid));
+        set(&mut metadata, "resourceVersion", json!(resource_version));
     }
     set(&mut patch, "metadata", metadata);
     set(&mut patch, "apiVersion", json!(target.resource.api_version));
     set(&mut patch, "kind", json!(target.resource.kind));
-    let params = PatchParams::apply(MANAGER).force();
-    let what = what(target, &stamp.id);
-    actor.write("stamp", &what, api.patch(stamp.id.name(), &params, &Patch::Apply(&patch))).await
+    let api = target.api(actor, id.namespace());
+    let params = PatchParams::apply(&pen.manager).force();
+    actor.write(verb, &what(target, id), api.patch(id.name(), &params, &Patch::Apply(&patch))).await
 }
 
 fn set(object: &mut Value, field: &str, value: Value) {
@@ -151,21 +178,49 @@ fn set(object: &mut Value, field: &str, value: Value) {
     }
 }
 
-/// Moves the resourceVersion of one that a write may be on its way to, so that whatever still arrives misses (H1). As it is then; none if
-/// it is not there any more.
-pub async fn touch(actor: Actor<'_>, target: &Target, id: &ItemId, uid: &str) -> Result<Option<DynamicObject>, Error> {
+/// What became of a touch.
+pub enum Touched {
+    /// Whatever still arrives misses.
+    Moved,
+    /// It is not there any more.
+    Gone,
+    /// No write that looks like a stamp is let through, so none can arrive late, either. Why.
+    Refused(String),
+}
+
+/// Moves the resourceVersion of one that a write may be on its way to, so that whatever still arrives misses (H1).
+///
+/// A touch that is refused is made once more in the shape of a stamp, with the image that is there: what a policy or a size lets through of
+/// the one, it lets through of the other.
+pub async fn touch(actor: Actor<'_>, target: &Target, pen: &Pen, id: &ItemId, uid: &str) -> Result<Touched, Error> {
     let api = target.api(actor, id.namespace());
     let what = what(target, id);
-    let Some(seen) = get(actor.context, &what, &api, id.name()).await? else { return Ok(None) };
+    let Some(seen) = get(actor.context, &what, &api, id.name()).await? else { return Ok(Touched::Gone) };
     if seen.uid().as_deref() != Some(uid) {
         // Another one of that name: a write to the first misses it by its uid.
-        return Ok(Some(seen));
+        return Ok(Touched::Moved);
     }
     // Never the same twice: what changes nothing moves nothing.
     let mark = format!("{} {}", actor.term.id().as_str(), seen.resource_version().unwrap_or_default());
-    let mark = json!({"metadata": {"annotations": {"windlass.dev/touched-by": mark}}});
-    match actor.write("touch", &what, api.patch(id.name(), &PatchParams::default(), &Patch::Merge(&mark))).await {
-        Err(error) if error.is_not_found() => Ok(None),
-        other => other.map(Some),
+    let patch = json!({"metadata": {"annotations": {"windlass.dev/touched-by": mark}}});
+    let plain = actor.write("touch", &what, api.patch(id.name(), &PatchParams::default(), &Patch::Merge(&patch))).await;
+    let touched = match plain {
+        Err(error) if error.is_denied() && !bug::active(Bug::RefusedStopsAll) => {
+            let mut stamped = serde_json::to_value(Stamped::on(&seen)).unwrap_or_default();
+            if stamped.is_null() {
+                stamped = json!({});
+            }
+            set(&mut stamped, "touched", json!(mark));
+            // Where it is not as it was seen any more it moved by itself, and is looked at again.
+            let fence = Fence { uid: uid.to_owned(), resource_version: seen.resource_version().unwrap_or_default() };
+            apply(actor, target, pen, id, Some(&fence), pen.image(&seen), stamped.to_string(), "touch").await
+        }
+        other => other,
+    };
+    match touched {
+        Ok(_) => Ok(Touched::Moved),
+        Err(error) if error.is_not_found() => Ok(Touched::Gone),
+        Err(error) if error.is_denied() && !bug::active(Bug::RefusedStopsAll) => Ok(Touched::Refused(error.story())),
+        Err(error) => Err(error),
     }
 }

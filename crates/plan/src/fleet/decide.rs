@@ -19,6 +19,7 @@ use super::{
     index::{Index, Room, Standing, TierIndex},
     item::{Fence, ItemId, Progress},
     record::{Record, TierRecord},
+    refusal::Refusal,
     want::{Tier, TierName, Want},
 };
 use crate::{
@@ -100,11 +101,27 @@ pub struct TierReport {
     pub ignored: usize,
     /// Left alone.
     pub manual: usize,
+    /// Another ServiceImage has them.
+    pub taken: usize,
     /// Have never served.
     pub new: usize,
     /// Why its next resource is not changed.
     pub hold: Option<Hold>,
 }
+
+/// A resource that can't be given its image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Which.
+    pub id: ItemId,
+    /// What it should have got.
+    pub image: String,
+    /// What the API server said.
+    pub why: String,
+}
+
+/// So many of them are named.
+const NAMED: usize = 20;
 
 /// What to do, what to keep and what to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +138,8 @@ pub struct Plan {
     pub gates: Vec<GateState>,
     /// The gate whose Job is all that is lacking: to be made now.
     pub start: Option<String>,
+    /// Some of those that can't be given their image.
+    pub refused: Vec<Refused>,
 }
 
 /// What to do now.
@@ -190,9 +209,33 @@ pub fn decide(want: &Want, view: &View<'_>, now: Timestamp) -> Plan {
         start = gates::lacking(&asked, view);
         gates::list(&mut listed, asked);
     }
+    if verdict == Verdict::Done
+        && let Some(hold) = taken(&tiers, view)
+    {
+        verdict = Verdict::Halt(hold);
+    }
+    let named = |(id, refusal): (&ItemId, &Refusal)| Refused {
+        id: id.clone(),
+        image: refusal.image.clone(),
+        why: refusal.why.clone(),
+    };
+    let refused = view.index.refusals().take(NAMED).map(named).collect();
     let tiers =
         tiers.iter().map(|tier| report(tier, view.index, &record, priority, holds.remove(&tier.name))).collect();
-    Plan { stamps, verdict, record, tiers, gates: listed, start }
+    Plan { stamps, verdict, record, tiers, gates: listed, start, refused }
+}
+
+/// What another ServiceImage has is not ours to change, and what is not changed is not done.
+fn taken(tiers: &[&Tier], view: &View<'_>) -> Option<Hold> {
+    let taken =
+        || tiers.iter().filter_map(|tier| view.index.tier(&tier.name)).flat_map(|tier| tier.of(Standing::Taken));
+    let id = taken().next()?;
+    let by = view.index.item(id).and_then(|item| item.taken_by.clone()).unwrap_or_default();
+    let message = match taken().count() {
+        1 => format!("{id} belongs to ServiceImage {by}, which is older"),
+        count => format!("{id}{} belong to ServiceImage {by}, which is older", others(count)),
+    };
+    Some(Hold::new(Reason::ResourcesTaken, message))
 }
 
 fn waits(hold: Hold) -> Verdict {
@@ -247,7 +290,7 @@ fn conclude(tier: &Tier, view: &View<'_>, record: &mut Record, want: &Want, now:
     let allowed = tier.failures_allowed(index.total(), kept.shares_done < tier.canary.len());
     let content = || are_content(tier, view, want, now);
     let soaked = kept.shares_done >= tier.canary.len();
-    if index.remaining() == 0 && index.count(Standing::Ignored) <= allowed && (!begun || (soaked && content())) {
+    if index.remaining() == 0 && failures(tier, index) <= allowed && (!begun || (soaked && content())) {
         // It is proven: who has never served follows, which nobody waits for beyond the write (H38), and then it is done.
         kept.new_image.clone_from(&tier.image);
         kept.complete = index.count(Standing::Fresh) == 0 || bug::active(Bug::LateOneUnnoticed);
@@ -305,6 +348,7 @@ fn trouble(tier: &Tier, view: &View<'_>, record: &Record) -> Option<Hold> {
         let message = format!("{}: the image of {id}{others} was set again and again, and {by} {did}", tier.name);
         return Some(Hold::new(Reason::FieldContested, message));
     }
+    let said = |id: &ItemId| view.index.refusal(id).map(|refusal| format!("can't be given its image: {}", refusal.why));
     let words = |id: &ItemId| match view.index.item(id).map(|item| &item.progress) {
         Some(Fact::Known(Progress::Failed(why))) => format!("failed: {why}"),
         Some(Fact::Unknown(why)) => format!("was not up to date in time, for all that is known: {why}"),
@@ -318,6 +362,11 @@ fn trouble(tier: &Tier, view: &View<'_>, record: &Record) -> Option<Hold> {
     let cause = cause(view, tier);
     if let Some(id) = index.of(Standing::Failed).next() {
         let others = others(index.count(Standing::Failed));
+        if let Some(refused) = said(id) {
+            let message = format!("{}: {id}{others} {refused}", tier.name);
+            let again = view.index.refusal(id).map(|refusal| refusal.again);
+            return Some(Hold::new(Reason::StampRefused, message).until(again));
+        }
         let message = format!("{}: {id}{others} {}{cause}", tier.name, words(id));
         return Some(Hold::new(Reason::ResourceFailed, message));
     }
@@ -330,10 +379,18 @@ fn trouble(tier: &Tier, view: &View<'_>, record: &Record) -> Option<Hold> {
         return Some(Hold::new(diagnosis.reason, format!("{}: {}", tier.name, diagnosis.message)));
     }
     let allowed = tier.failures_allowed(index.total(), in_canary);
-    let ignored = index.count(Standing::Ignored);
+    let ignored = failures(tier, index);
     let id = index.of(Standing::Ignored).next().filter(|_| ignored > allowed && !bug::active(Bug::FailureIgnored))?;
-    let message = format!("{}: {ignored} resources failed, and {allowed} may; {id} {}{cause}", tier.name, words(id));
+    let words = said(id).unwrap_or_else(|| words(id));
+    let message = format!("{}: {ignored} resources failed, and {allowed} may; {id} {words}{cause}", tier.name);
     Some(Hold::new(Reason::TooManyFailures, message))
+}
+
+/// How many failed that don't halt by themselves. Who can't be given the image says nothing of the image: it counts only where people say how
+/// many may fail, for one resource that can't be written shall harm nobody else.
+fn failures(tier: &Tier, index: &TierIndex) -> usize {
+    let refused = if tier.max_failures.is_some() { 0 } else { index.refused() };
+    index.count(Standing::Ignored).saturating_sub(refused)
 }
 
 /// What the pods of a tier say, to be added to a message.
@@ -450,7 +507,9 @@ fn waits_for(tier: &Tier, view: &View<'_>, index: &TierIndex) -> Hold {
 
 /// How many more the share that goes first has room for; or that it has to be well for a while (E12).
 fn share(tier: &Tier, index: &TierIndex, kept: &mut TierRecord, cause: &str, now: Timestamp) -> Result<usize, Hold> {
-    let total = index.total();
+    // Who can't be given the image can't show whether it is any good.
+    let refused = if bug::active(Bug::RefusedCountsAsShare) { 0 } else { index.refused() };
+    let total = index.total().saturating_sub(refused);
     let untouched = index.count(Standing::Outdated).saturating_add(index.count(Standing::Astray));
     let stamped = total.saturating_sub(untouched);
     while let Some(share) = tier.canary.get(kept.shares_done).filter(|_| !bug::active(Bug::CanarySkipped)) {
@@ -494,7 +553,8 @@ fn report(tier: &Tier, index: &Index, record: &Record, priority: Option<i64>, ho
         failed: index.count(Standing::Failed),
         ignored: index.count(Standing::Ignored),
         manual: index.count(Standing::Manual),
-        new: count(&[Standing::Blank, Standing::Fresh, Standing::Starting]),
+        taken: index.count(Standing::Taken),
+        new: count(&[Standing::Blank, Standing::Fresh, Standing::Starting, Standing::Refused]),
         hold,
     }
 }

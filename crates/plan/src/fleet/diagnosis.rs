@@ -71,6 +71,7 @@ pub fn sample(tier: &Tier, index: &Index, record: &Record, now: Timestamp) -> Sa
     }
     let mut ids: Vec<ItemId> = first.iter().filter(|(_, at)| *at <= now).map(|(id, _)| (*id).clone()).collect();
     let failed = seen.of(Standing::Failed).chain(seen.of(Standing::Ignored));
+    let failed = failed.filter(|id| index.refusal(id).is_none());
     ids.extend(failed.take(SAMPLE.saturating_sub(ids.len())).cloned());
     Sample { ids, next, whole: next.is_none() }
 }

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use super::{
     item::{Item, ItemId, Lane, Progress, ROUNDS, Rank},
+    refusal::Refusal,
     want::{Terms, TierName, TierTerms},
 };
 use crate::{
@@ -19,6 +20,8 @@ use crate::{
 /// How a resource stands against what is wanted of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
+    /// Another ServiceImage has it.
+    Taken,
     /// A person chose its image.
     Manual,
     /// It has no image and has never served (E5).
@@ -27,6 +30,8 @@ pub enum Standing {
     Fresh,
     /// It has the image and has never served: nobody waits for it (H38).
     Starting,
+    /// It has never served, and the write that would give it its image is refused: nobody waits for it (H38).
+    Refused,
     /// It serves from another image, or has served and lost its image: that one is not new, and goes forward only.
     Outdated,
     /// It is on its way to an image that nobody wants any more: disturbed already, so it goes before all others.
@@ -39,9 +44,9 @@ pub enum Standing {
     Unclear,
     /// It has the image, and is not up to date yet.
     Moving,
-    /// It has the image and failed, which halts everything (E4).
+    /// It has the image and failed, or can't be given it, which halts everything (E4).
     Failed,
-    /// It has the image and failed, which does not.
+    /// The same, which does not.
     Ignored,
     /// It has the image, its time is over, and nothing that it says can be judged: no failure that could be passed by (X1).
     Silent,
@@ -55,10 +60,12 @@ impl Standing {
         match self {
             Self::Reserved => !bug::active(Bug::ReservedNotCounted),
             Self::Moving | Self::Astray => true,
-            Self::Manual
+            Self::Taken
+            | Self::Manual
             | Self::Blank
             | Self::Fresh
             | Self::Starting
+            | Self::Refused
             | Self::Outdated
             | Self::Contested
             | Self::Unclear
@@ -73,7 +80,7 @@ impl Standing {
 impl Standing {
     /// It has served, for all that is known, and is ours to change.
     fn counts(self) -> bool {
-        !matches!(self, Self::Manual | Self::Blank | Self::Fresh | Self::Starting)
+        !matches!(self, Self::Taken | Self::Manual | Self::Blank | Self::Fresh | Self::Starting | Self::Refused)
     }
 }
 
@@ -94,6 +101,8 @@ pub struct TierIndex {
     images: BTreeMap<String, usize>,
     /// How many of those that are ours to change say something that can be judged.
     telling: usize,
+    /// Those of the failed ones that can't be given their image.
+    refused: BTreeSet<ItemId>,
 }
 
 impl TierIndex {
@@ -131,6 +140,11 @@ impl TierIndex {
         let moving = if bug::active(Bug::StampedIsDone) { 0 } else { self.count(Standing::Moving) };
         let stuck = self.count(Standing::Failed).saturating_add(self.count(Standing::Silent));
         self.behind().saturating_add(moving).saturating_add(stuck)
+    }
+
+    /// How many of the failed ones can't be given their image: they have the one that they had.
+    pub fn refused(&self) -> usize {
+        self.refused.len()
     }
 
     /// The image that most have; of several, the first by name.
@@ -196,7 +210,7 @@ impl TierIndex {
     }
 
     fn change_images(&mut self, item: &Item, by: fn(usize) -> usize) {
-        let Some(image) = item.image.as_ref().filter(|_| item.deployed && !item.manual.is(&true)) else { return };
+        let Some(image) = item.image.as_ref().filter(|_| is_ours(item) && item.deployed) else { return };
         let count = by(self.images.get(image).copied().unwrap_or(0));
         if count == 0 {
             self.images.remove(image);
@@ -262,6 +276,7 @@ pub struct Index {
     now: Timestamp,
     items: BTreeMap<ItemId, Item>,
     reserved: BTreeSet<ItemId>,
+    refused: BTreeMap<ItemId, Refusal>,
     tiers: BTreeMap<TierName, TierIndex>,
     lanes: Lanes,
     /// Resources that no tier takes.
@@ -281,7 +296,16 @@ impl Index {
     pub fn new(terms: Terms, now: Timestamp) -> Self {
         let tiers = terms.tiers.keys().map(|name| (name.clone(), TierIndex::default())).collect();
         let lanes = Lanes { limit: terms.lane_limit, in_flight: BTreeMap::new() };
-        Self { terms, now, items: BTreeMap::new(), reserved: BTreeSet::new(), tiers, lanes, untaken: BTreeSet::new() }
+        Self {
+            terms,
+            now,
+            items: BTreeMap::new(),
+            reserved: BTreeSet::new(),
+            refused: BTreeMap::new(),
+            tiers,
+            lanes,
+            untaken: BTreeSet::new(),
+        }
     }
 
     /// The image that most of those that have served have, in all tiers together; of several, the first by name.
@@ -339,7 +363,24 @@ impl Index {
     pub fn standing(&self, id: &ItemId) -> Option<(&TierName, Standing)> {
         let item = self.items.get(id)?;
         let (name, terms) = self.terms.tier_of(&item.tier)?;
-        Some((name, stand(item, terms, &self.terms, self.reserved.contains(id), self.now)))
+        Some((name, stand(item, terms, &self.terms, self.writing(id, item), self.now)))
+    }
+
+    /// Why a resource can't be written, where that is so.
+    pub fn refusal(&self, id: &ItemId) -> Option<&Refusal> {
+        let item = self.items.get(id)?;
+        let (_, terms) = self.terms.tier_of(&item.tier)?;
+        self.writing(id, item).refusal.filter(|refusal| refusal.counts(item, &terms.image))
+    }
+
+    /// All of them.
+    pub fn refusals(&self) -> impl Iterator<Item = (&ItemId, &Refusal)> {
+        self.refused.keys().filter_map(|id| Some((id, self.refusal(id)?)))
+    }
+
+    fn writing(&self, id: &ItemId, item: &Item) -> Writing<'_> {
+        let refusal = self.refused.get(id).filter(|refusal| refusal.uid == item.fence.uid);
+        Writing { reserved: self.reserved.contains(id), refusal }
     }
 
     /// Since when a resource has been on its way, as its deadline counts; none where nothing tells.
@@ -360,6 +401,7 @@ impl Index {
     pub fn forget(&mut self, id: &ItemId) {
         self.take_out(id);
         self.items.remove(id);
+        self.refused.remove(id);
     }
 
     /// A write to it is about to be sent, or may still be on its way.
@@ -374,6 +416,43 @@ impl Index {
         self.take_out(id);
         self.reserved.remove(id);
         self.put_in(id);
+    }
+
+    /// The write was answered: it may not be made, for this reason.
+    pub fn refuse(&mut self, id: &ItemId, image: &str, why: String, now: Timestamp) {
+        self.take_out(id);
+        self.reserved.remove(id);
+        if let Some(item) = self.items.get(id) {
+            let refusal = Refusal::next(self.refused.get(id), &item.fence.uid, image, why, now);
+            self.refused.insert(id.clone(), refusal);
+        }
+        self.put_in(id);
+    }
+
+    /// Lets those be tried again whose rest is over, and all of them where something else is wanted. In a tier that is done nobody is tried
+    /// again by time alone: it would not be done any more each time.
+    pub fn forgive(&mut self, all: bool, done: impl Fn(&TierName) -> bool, now: Timestamp) {
+        let is_due = |(id, refusal): &(&ItemId, &Refusal)| {
+            let served = self.items.get(*id).is_some_and(|item| item.deployed);
+            let settled = served && self.standing(id).is_some_and(|(tier, _)| done(tier));
+            all || (refusal.again <= now && !settled)
+        };
+        let due: Vec<ItemId> = self.refused.iter().filter(is_due).map(|(id, _)| id.clone()).collect();
+        for id in due {
+            self.take_out(&id);
+            if all {
+                self.refused.remove(&id);
+            } else if let Some(refusal) = self.refused.get_mut(&id) {
+                // How often it was tried is kept: the next rest is longer.
+                refusal.resting = false;
+            }
+            self.put_in(&id);
+        }
+    }
+
+    /// When the next one is tried again, if somebody is.
+    pub fn next_try(&self) -> Option<Timestamp> {
+        self.refusals().map(|(_, refusal)| refusal.again).min()
     }
 
     /// Time passed: those whose deadline is over stand differently now.
@@ -402,8 +481,9 @@ impl Index {
     pub fn rebuild(&mut self, terms: Terms, now: Timestamp) {
         let items = std::mem::take(&mut self.items);
         let reserved = std::mem::take(&mut self.reserved);
+        let refused = std::mem::take(&mut self.refused);
         *self = Self::new(terms, now);
-        self.reserved = reserved;
+        (self.reserved, self.refused) = (reserved, refused);
         for (id, item) in items {
             self.observe(&id, item);
         }
@@ -424,7 +504,9 @@ impl Index {
             set(&mut self.untaken, id.clone(), present);
             return;
         };
-        let standing = stand(item, terms, &self.terms, self.reserved.contains(id), self.now);
+        let writing = self.writing(id, item);
+        let standing = stand(item, terms, &self.terms, writing, self.now);
+        let refused = writing.refusal.is_some_and(|refusal| refusal.counts(item, &terms.image));
         let Some(tier) = self.tiers.get_mut(name) else { return };
         let key = (item.rank(), id.clone());
         let by = if present { more } else { fewer };
@@ -457,10 +539,13 @@ impl Index {
                 }
             }
             Standing::Moving => set(&mut tier.due, (due(item, terms, &self.terms), id.clone()), present),
-            Standing::Manual
+            Standing::Failed | Standing::Ignored if refused => set(&mut tier.refused, id.clone(), present),
+            Standing::Taken
+            | Standing::Manual
             | Standing::Blank
             | Standing::Fresh
             | Standing::Starting
+            | Standing::Refused
             | Standing::Astray
             | Standing::Reserved
             | Standing::Contested
@@ -483,6 +568,20 @@ impl Index {
             }
         }
     }
+}
+
+/// What is known of the writes to a resource.
+#[derive(Clone, Copy)]
+struct Writing<'a> {
+    /// One may be on its way.
+    reserved: bool,
+    /// The last one was refused.
+    refusal: Option<&'a Refusal>,
+}
+
+/// Nobody else has it, and no person chose its image.
+fn is_ours(item: &Item) -> bool {
+    item.taken_by.is_none() && !item.manual.is(&true)
 }
 
 fn set<T: Ord>(set: &mut BTreeSet<T>, value: T, present: bool) {
@@ -510,7 +609,14 @@ fn due(item: &Item, tier: &TierTerms, terms: &Terms) -> Timestamp {
 }
 
 /// How a resource stands: the one place that says so.
-fn stand(item: &Item, tier: &TierTerms, terms: &Terms, reserved: bool, now: Timestamp) -> Standing {
+fn stand(item: &Item, tier: &TierTerms, terms: &Terms, writing: Writing<'_>, now: Timestamp) -> Standing {
+    let reserved = writing.reserved;
+    if item.taken_by.is_some() && !bug::active(Bug::TwoOwnersDuel) {
+        return Standing::Taken;
+    }
+    let failed =
+        if item.failure_halts && !bug::active(Bug::FailureIgnored) { Standing::Failed } else { Standing::Ignored };
+    let refused = writing.refusal.is_some_and(|refusal| refusal.counts(item, &tier.image));
     match item.manual {
         Fact::Known(true) if !bug::active(Bug::ManualStamped) => return Standing::Manual,
         Fact::Known(_) => {}
@@ -527,14 +633,14 @@ fn stand(item: &Item, tier: &TierTerms, terms: &Terms, reserved: bool, now: Time
         return match item.stamp.as_ref().filter(fought) {
             _ if reserved => Standing::Reserved,
             Some(_) if !bug::active(Bug::ContestedFought) => Standing::Contested,
+            _ if refused && !item.deployed => Standing::Refused,
+            _ if refused => failed,
             _ if image.is_none() && (!item.deployed || bug::active(Bug::LostImageIsNew)) => Standing::Blank,
             _ if !item.deployed => Standing::Fresh,
             _ if item.is_disturbed() => Standing::Astray,
             _ => Standing::Outdated,
         };
     }
-    let failed =
-        if item.failure_halts && !bug::active(Bug::FailureIgnored) { Standing::Failed } else { Standing::Ignored };
     match &item.progress {
         Fact::Known(Progress::Ready) => Standing::Done,
         // Who says nothing at all is waited for: it may have served.

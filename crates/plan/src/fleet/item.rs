@@ -122,6 +122,8 @@ pub struct Item {
     pub stamp: Option<Stamp>,
     /// Who else set its image last, where that is known.
     pub set_by: Option<String>,
+    /// The ServiceImage that has it, where that is another one.
+    pub taken_by: Option<String>,
 }
 
 impl Item {

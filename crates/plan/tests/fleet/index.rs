@@ -59,6 +59,7 @@ fn item() -> impl Strategy<Value = Item> {
             progress,
             stamp,
             set_by: None,
+            taken_by: None,
         },
     )
 }

@@ -8,6 +8,7 @@ mod diagnoses;
 mod gates;
 mod index;
 mod limits;
+mod refusals;
 mod shares;
 mod tiers;
 mod walks;

@@ -65,6 +65,7 @@ pub fn serving(name: &str, tier: &str, image: &str) -> Item {
         progress: Fact::Known(Progress::Ready),
         stamp: None,
         set_by: None,
+        taken_by: None,
     }
 }
 

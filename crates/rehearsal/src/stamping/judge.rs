@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use windlass_sim::{
-    harness::is_ours,
+    harness::{frozen, is_ours},
     journal::{Change, Entry, Event, Verb},
 };
 
 use super::{
-    DICOMS, FLEETS,
-    reading::{has_failed, has_served, holds, image_for, image_of, is_left_out, is_manual, is_ready, tier_of},
+    DICOMS, FLEETS, NAME,
+    reading::{
+        age, has_failed, has_served, holds, image_for, image_of, is_left_out, is_manual, is_ready, removed, selects, tier_of,
+    },
 };
 
 /// What was written to a fleet, and what of it must not have been.
@@ -41,6 +43,12 @@ enum Among<'a> {
     Zone(&'a str),
 }
 
+/// Whether a ServiceImage has reserved this one.
+fn reserved(fleet: &Value, name: &str, dicom: &Value) -> bool {
+    let batch = fleet.pointer("/status/batch").and_then(Value::as_array).into_iter().flatten();
+    batch.into_iter().any(|one| one["name"] == name && one["uid"] == dicom["metadata"]["uid"])
+}
+
 /// What is known of a Dicom while the journal is read.
 #[derive(Clone, Debug)]
 struct Known {
@@ -57,9 +65,11 @@ struct Known {
 pub fn judge(journal: &[Entry], patience: SignedDuration) -> Judgement {
     let mut court = Court { patience, ..Court::default() };
     for entry in journal {
+        court.unwritable.extend(frozen(&entry.event).map(str::to_owned));
         let Event::Write(change) = &entry.event else { continue };
         match change.resource.as_str() {
             DICOMS => court.dicom(change, entry.at),
+            FLEETS if change.name != NAME => court.other(change, entry.at),
             FLEETS => court.fleet(change, entry.at),
             _ => {}
         }
@@ -74,12 +84,50 @@ struct Court {
     fleet: Value,
     /// The ServiceImage that was deleted last: what it had sent may land later.
     former: Option<Value>,
+    /// Other ServiceImages of the kind, by name; those that are gone keep what they had reserved.
+    others: BTreeMap<String, Value>,
+    /// When who selects what changed last.
+    company_changed: Timestamp,
+    /// Dicoms that a policy or their size kept from being written, at least for a while.
+    unwritable: BTreeSet<String>,
     judgement: Judgement,
 }
 
 impl Court {
     fn object(&mut self, at: Timestamp, what: &str) {
         self.judgement.violations.push(format!("{at}: {what}"));
+    }
+
+    /// Whether this ServiceImage has a Dicom: it is the oldest that is about it.
+    fn has(&self, fleet: &Value, dicom: &Value) -> bool {
+        let all = self.others.values().chain([&self.fleet]).filter(|one| one["spec"].is_object() && selects(one, dicom));
+        all.min_by_key(|one| age(one)).is_some_and(|owner| owner["metadata"]["uid"] == fleet["metadata"]["uid"])
+    }
+
+    /// A write to another ServiceImage of the kind: only what it stamps is judged.
+    fn other(&mut self, change: &Change, at: Timestamp) {
+        let Some(after) = change.after.as_deref() else { return };
+        let mut other = after.clone();
+        if change.verb == Verb::Delete {
+            other["spec"] = Value::Null;
+        }
+        let before = self.others.insert(change.name.clone(), other);
+        if before.is_none_or(|before| before["spec"] != after["spec"]) || change.verb == Verb::Delete {
+            self.company_changed = at;
+        }
+    }
+
+    /// Whether another ServiceImage did this, which may: it has the Dicom, or had it a moment ago.
+    fn is_anothers(&mut self, change: &Change, after: &Value, at: Timestamp) -> bool {
+        let Some(other) = self.others.values().find(|other| reserved(other, &change.name, after)).cloned() else {
+            return false;
+        };
+        let recent = at.duration_since(self.company_changed) < self.patience;
+        if !self.has(&other, after) && !recent {
+            let (name, by) = (&change.name, &other["metadata"]["name"]);
+            self.object(at, &format!("{} stamped {name} for {by}, which does not have it", change.user));
+        }
+        true
     }
 
     fn dicom(&mut self, change: &Change, at: Timestamp) {
@@ -91,6 +139,9 @@ impl Court {
         if ours {
             *self.judgement.writes.entry(change.name.clone()).or_default() += 1;
             self.ours(change, after, at);
+        }
+        if after.pointer("/metadata/annotations/filler").is_some() {
+            self.unwritable.insert(change.name.clone());
         }
         let essence = |object: &Value| (object["spec"].clone(), object["metadata"]["labels"].clone());
         let known = self.dicoms.get(&change.name);
@@ -116,6 +167,9 @@ impl Court {
             return;
         }
         let before = change.before.as_deref().unwrap_or(&Value::Null);
+        if let Some(field) = removed(&before["spec"], &after["spec"]) {
+            self.object(at, &format!("{} removed spec.{field} of {name}", change.user));
+        }
         if image_of(before) == image_of(after) {
             self.judgement.touches += usize::from(before["spec"] == after["spec"]);
             return;
@@ -124,10 +178,13 @@ impl Court {
         if is_left_out(before) {
             self.object(at, &format!("{} stamped {name}, which is not selected", change.user));
         }
-        let reserved = |fleet: &Value| {
-            let batch = fleet.pointer("/status/batch").and_then(Value::as_array).into_iter().flatten();
-            batch.into_iter().any(|one| one["name"] == name.as_str() && one["uid"] == after["metadata"]["uid"])
-        };
+        let reserved = |fleet: &Value| reserved(fleet, name, after);
+        if !reserved(&self.fleet) && self.is_anothers(change, after, at) {
+            return;
+        }
+        if !self.has(&self.fleet, after) && at.duration_since(self.company_changed) >= self.patience {
+            self.object(at, &format!("{} stamped {name}, which another ServiceImage has", change.user));
+        }
         if self.former.as_ref().is_some_and(reserved) && !reserved(&self.fleet) {
             // Nobody is left who could know of it.
             self.judgement.orphans += 1;
@@ -184,6 +241,7 @@ impl Court {
     fn fleet(&mut self, change: &Change, at: Timestamp) {
         if change.verb == Verb::Delete {
             self.former = Some(std::mem::take(&mut self.fleet));
+            self.company_changed = at;
             return;
         }
         let Some(after) = change.after.as_deref() else { return };
@@ -207,6 +265,9 @@ impl Court {
             }
             self.limits(after, &reserved, at);
         }
+        if self.fleet["spec"] != after["spec"] {
+            self.company_changed = at;
+        }
         self.fleet = after.clone();
     }
 
@@ -218,7 +279,7 @@ impl Court {
         }
         let Some(mine) = tier_of(fleet, &known.object) else { return };
         let (priority, mut found) = (mine["priority"].as_i64().unwrap_or(0), Vec::new());
-        for (other, theirs) in &self.dicoms {
+        for (other, theirs) in self.dicoms.iter().filter(|(_, theirs)| self.has(fleet, &theirs.object)) {
             let Some(tier) = tier_of(fleet, &theirs.object) else { continue };
             let manual = is_manual(&theirs.object) || is_left_out(&theirs.object);
             let recent = at.duration_since(theirs.changed) < self.patience;
@@ -227,6 +288,10 @@ impl Court {
             }
             let wanted = image_for(fleet, tier);
             let failed = theirs.object.pointer("/spec/failureHaltsUpdate") != Some(&json!(true));
+            if failed && self.unwritable.contains(other) {
+                // What can't be written fails, and halts nobody unless it says so (E4).
+                continue;
+            }
             if image_of(&theirs.object) != Some(wanted) {
                 found.push(format!("{name} is reserved before {other} has {wanted}"));
             } else if !theirs.well.contains(wanted) && !failed {
@@ -250,7 +315,7 @@ impl Court {
                 Among::Tier(tier) => tier_of(fleet, &known.object) == Some(tier),
                 Among::Zone(zone) => known.object.pointer("/metadata/labels/zone").is_some_and(|label| label == zone),
             });
-            let mine = mine.filter(|(_, known)| !is_left_out(&known.object));
+            let mine = mine.filter(|(_, known)| !is_left_out(&known.object) && self.has(fleet, &known.object));
             let is_moving = |known: &Known| {
                 let stamped = known.stamped.as_deref();
                 stamped.is_some()

@@ -82,6 +82,11 @@ pub fn tier(name: &str, tag: &str, priority: i64) -> Value {
 pub fn objects(dicoms: impl IntoIterator<Item = Value>, service_image: Value) -> Vec<Value> {
     let definitions = windlass_api::crd::all().into_iter().chain([Dicom::crd()]);
     let mut objects: Vec<Value> = definitions.filter_map(|crd| serde_json::to_value(crd).ok()).collect();
+    if let Some(dicoms) = objects.last_mut() {
+        // Another place for an image.
+        let schema = &mut dicoms["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        schema["properties"]["spec"]["properties"]["sidecar"] = json!({"type": "string"});
+    }
     objects.push(objects::namespace(NAMESPACE));
     objects.extend(dicoms);
     objects.push(service_image);
@@ -93,9 +98,30 @@ pub fn subject() -> Subject {
     Subject { resource: FLEETS.into(), namespace: String::new(), name: NAME.into() }
 }
 
+/// Another ServiceImage.
+pub fn rival(name: &str) -> Subject {
+    Subject { name: name.into(), ..subject() }
+}
+
 /// A Dicom.
 pub fn one(name: &str) -> Subject {
     Subject { resource: DICOMS.into(), namespace: NAMESPACE.into(), name: name.into() }
+}
+
+/// A policy that lets nobody change these fields of a Dicom, or with none, everything again.
+pub fn freeze(name: &str, fields: &[&str]) -> Action {
+    Action::FreezeFields { target: one(name), fields: fields.iter().map(|field| (*field).to_owned()).collect() }
+}
+
+/// Where the image is.
+pub const IMAGE: &str = "/spec/image";
+/// What a touch changes.
+pub const TOUCHED: &str = "/metadata/annotations/windlass.dev~1touched-by";
+
+/// Fills the annotations of a Dicom to their limit, or empties them.
+pub fn fill(name: &str, full: bool) -> Action {
+    let filler = json!(full.then(|| "x".repeat(256 * 1024 - "filler".len())));
+    Action::Patch { target: one(name), patch: json!({"metadata": {"annotations": {"filler": filler}}}) }
 }
 
 /// The reference: three tiers, two operators, nothing goes wrong.

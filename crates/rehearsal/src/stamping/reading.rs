@@ -62,3 +62,29 @@ pub fn tier_of<'a>(fleet: &'a Value, dicom: &Value) -> Option<&'a Value> {
 pub fn image_for<'a>(fleet: &'a Value, tier: &'a Value) -> &'a str {
     tier["image"].as_str().or(fleet["spec"]["defaultImage"].as_str()).unwrap_or_default()
 }
+
+/// Whether a ServiceImage is about a Dicom. Its selector is one label, with `=` or `!=`, or none.
+pub fn selects(fleet: &Value, dicom: &Value) -> bool {
+    let Some(selector) = fleet.pointer("/spec/target/labelSelector").and_then(Value::as_str) else { return true };
+    let label = |key: &str| dicom["metadata"]["labels"][key].as_str();
+    match (selector.split_once("!="), selector.split_once('=')) {
+        (Some((key, value)), _) => label(key) != Some(value),
+        (None, Some((key, value))) => label(key) == Some(value),
+        (None, None) => false,
+    }
+}
+
+/// The smaller, the older.
+pub fn age(fleet: &Value) -> (String, String) {
+    let text = |field: &str| fleet["metadata"][field].as_str().unwrap_or_default().to_owned();
+    (text("creationTimestamp"), text("name"))
+}
+
+/// The first field that is in one and not in the other any more.
+pub fn removed(before: &Value, after: &Value) -> Option<String> {
+    let (Value::Object(before), Value::Object(after)) = (before, after) else { return None };
+    before.iter().find_map(|(key, value)| match after.get(key) {
+        Some(kept) => removed(value, kept).map(|below| format!("{key}.{below}")),
+        None => Some(key.clone()),
+    })
+}

@@ -20,11 +20,13 @@ pub fn image(tag: &str) -> String {
 }
 
 /// A fleet in a namespace of its own, and the controller behind it.
-struct Fleet<'a> {
+pub struct Fleet<'a> {
     stage: &'a Stage,
     namespace: &'static str,
-    images: Api<ServiceImage>,
-    dicoms: Api<dicom::Dicom>,
+    /// All ServiceImages.
+    pub images: Api<ServiceImage>,
+    /// The Dicoms of the namespace.
+    pub dicoms: Api<dicom::Dicom>,
     service: tokio::task::JoinHandle<()>,
 }
 
@@ -36,7 +38,7 @@ impl Drop for Fleet<'_> {
 
 impl<'a> Fleet<'a> {
     /// The definition, the controller, and these Dicoms, serving.
-    async fn create(stage: &'a Stage, namespace: &'static str, dicoms: &[(&str, &str, &str)]) -> Result<Self> {
+    pub async fn create(stage: &'a Stage, namespace: &'static str, dicoms: &[(&str, &str, &str)]) -> Result<Self> {
         define(stage, &[namespace])?;
         let client = stage.client.clone();
         let service = tokio::spawn(async move { dicom::controller::run(&client, None, Timestamp::now).await });
@@ -72,7 +74,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// The ServiceImage of this namespace's Dicoms.
-    async fn want(&self, tiers: Value) -> Result<()> {
+    pub async fn want(&self, tiers: Value) -> Result<()> {
         let object = json!({
             "apiVersion": "windlass.dev/v1alpha1", "kind": "ServiceImage",
             "metadata": {"name": self.namespace},
@@ -89,18 +91,21 @@ impl<'a> Fleet<'a> {
         Ok(())
     }
 
-    async fn images(&self) -> Result<Vec<(String, String)>> {
+    /// The image of each Dicom.
+    pub async fn images(&self) -> Result<Vec<(String, String)>> {
         let all = self.dicoms.list(&kube::api::ListParams::default()).await?;
         let image =
             |dicom: dicom::Dicom| (dicom.metadata.name.unwrap_or_default(), dicom.spec.image.unwrap_or_default());
         Ok(all.items.into_iter().map(image).collect())
     }
 
-    async fn whole(&self) -> Result<Value> {
+    /// The ServiceImage.
+    pub async fn whole(&self) -> Result<Value> {
         Ok(serde_json::to_value(self.images.get(self.namespace).await?)?)
     }
 
-    fn waits(&self, condition: &str, seconds: u32) -> Result<String> {
+    /// Waits as kubectl does.
+    pub fn waits(&self, condition: &str, seconds: u32) -> Result<String> {
         self.stage.windlass.kubectl(&[
             "wait",
             &format!("--for=condition={condition}"),
@@ -119,7 +124,8 @@ impl<'a> Fleet<'a> {
         .await
     }
 
-    async fn change(&self, spec: Value) -> Result<()> {
+    /// Changes the ServiceImage's spec.
+    pub async fn change(&self, spec: Value) -> Result<()> {
         self.images.patch(self.namespace, &PatchParams::default(), &Patch::Merge(json!({ "spec": spec }))).await?;
         Ok(())
     }
@@ -150,7 +156,7 @@ pub fn allow(stage: &Stage) -> Result<()> {
 }
 
 /// Applies these as an administrator.
-fn apply(stage: &Stage, name: &str, items: &Value) -> Result<()> {
+pub fn apply(stage: &Stage, name: &str, items: &Value) -> Result<()> {
     let file = stage.cluster.folder().join(format!("{name}.json"));
     fs::write(&file, json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string())?;
     stage.windlass.kubectl(&["apply", "-f", &file.to_string_lossy()])?;
@@ -164,7 +170,8 @@ pub fn holds(dicom: &dicom::Dicom, type_: &str) -> bool {
     observed && conditions.into_iter().any(|one| one.type_ == type_ && one.status == "True")
 }
 
-fn tier(name: &str, tag: &str, priority: i64) -> Value {
+/// A tier.
+pub fn tier(name: &str, tag: &str, priority: i64) -> Value {
     json!({"upgradeTier": name, "image": image(tag), "priority": priority})
 }
 

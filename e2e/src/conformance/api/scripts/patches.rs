@@ -101,11 +101,12 @@ fn broken_patches() -> Script {
 /// All annotations of an object share 256 KiB, keys and values together.
 fn annotations_at_their_limit() -> Script {
     let room = 256 * 1024 - "k".len() - "other".len();
-    let full = json!({"metadata": {"annotations": {"k": "x".repeat(room), "other": ""}}});
     let mut steps = Vec::new();
     for kind in [ConfigMap, QuorumCluster] {
+        let mut full = kind.minimal("a");
+        full["metadata"]["annotations"] = json!({"k": "x".repeat(room), "other": ""});
         steps.extend([
-            create(kind, kind.with("a", &full)),
+            create(kind, full),
             merge(kind, "a", json!({"metadata": {"annotations": {"other": "y"}}})),
             merge(kind, "a", json!({"metadata": {"annotations": {"more": ""}}})),
             merge(kind, "a", json!({"metadata": {"labels": {"l": "1"}}})),
