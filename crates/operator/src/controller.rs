@@ -66,7 +66,9 @@ pub async fn lead(context: &Context, lease: &Lease<'_>, term: &Term) {
             Some(name) = fleets.next(), if !fleets.is_empty() => {
                 pokes.remove(&name);
                 // What it had may be another's now.
-                pokes.values().for_each(|poke| poke.notify_one());
+                for poke in pokes.values() {
+                    poke.notify_one();
+                }
             }
             Some(wake) = wakes.next() => match wake {
                 Wake::Fleet(name) => {

@@ -22,6 +22,7 @@ pub fn all() -> Vec<Bug> {
 /// What shows only when a pod is lost in the very moment, or a member is down for good, and what is wrong with a gate that people set, for
 /// nothing in the cluster tells a window, an answer or an image that came later from another: the planner's own stories and walks catch these
 /// (`crates/plan/tests/decisions/bugs.rs` and `gate_bugs.rs`). What a fleet's decision gets wrong is caught there, too (`crates/plan/tests/fleet/bugs.rs`).
+/// What shows where others have a say, a second ServiceImage or a policy, has tests of its own (`tests/service_image_company.rs`).
 const IN_PLAN: &[Bug] = &[
     Bug::AbortTooLate,
     Bug::AnyFailureHalts,
@@ -62,8 +63,10 @@ const IN_PLAN: &[Bug] = &[
     Bug::PoisonLeftStanding,
     Bug::ProofForgotten,
     Bug::RefusedCountsAsShare,
+    Bug::RefusedStopsAll,
     Bug::ReservedNotCounted,
     Bug::RetargetHalfWay,
+    Bug::SharedFieldManager,
     Bug::SilencePassedBy,
     Bug::SoakGoesOn,
     Bug::StampedIsDone,
@@ -74,6 +77,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::TierAnalysisIgnored,
     Bug::TierBelowCompletes,
     Bug::TierOrderIgnored,
+    Bug::TwoOwnersDuel,
     Bug::UnknownGatePasses,
     // In tests/service_image.rs: it takes a change of labels in the very moment of a write.
     Bug::UnselectedStamped,
@@ -94,7 +98,7 @@ pub fn hunt(bug: Bug, seeds: usize) -> Caught {
         return Caught { bug, by: Some(format!("walk {seed}: {fault}")), runs: 1 };
     }
     if is_of_fleets(bug) {
-        let (runs, by) = crate::stamping::hunt(seeds, !shows_in_company(bug), |run| planted(bug, run));
+        let (runs, by) = crate::stamping::hunt(seeds, |run| planted(bug, run));
         return Caught { bug, by, runs };
     }
     let (first, second): (Suite, Suite) = if shows_around_a_crash(bug) { (crash, walks) } else { (walks, crash) };

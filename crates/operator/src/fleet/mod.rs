@@ -11,8 +11,8 @@
 mod contract;
 mod diagnose;
 mod gates;
-mod leave;
 mod labels;
+mod leave;
 mod namespaces;
 mod pace;
 mod rivals;

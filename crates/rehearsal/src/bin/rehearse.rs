@@ -175,7 +175,12 @@ fn fleets(seeds: usize, first: u64, points: Option<NonZeroUsize>) -> ExitCode {
         .filter_map(|walked| walked.fault.as_ref().map(|fault| format!("seed {}: {fault}", walked.seed)))
         .collect();
     let again = stamping::walks(first, seeds.min(50));
-    let differ = walked.iter().zip(&again).filter(|(one, two)| one.trace != two.trace).count();
+    let unlike = walked.iter().zip(&again).filter(|(one, two)| one.trace != two.trace);
+    let unlike: Vec<u64> = unlike.map(|(one, _)| one.seed).collect();
+    for seed in unlike.iter().take(10) {
+        println!("  seed {seed}: two runs differ");
+    }
+    let differ = unlike.len();
     let struck = stamping::strike_everywhere(4, points.map(NonZeroUsize::get));
     for failure in faults.iter().take(10).chain(struck.failures.iter().take(10)) {
         println!("  {failure}");

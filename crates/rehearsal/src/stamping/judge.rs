@@ -12,7 +12,8 @@ use windlass_sim::{
 use super::{
     DICOMS, FLEETS, NAME,
     reading::{
-        age, has_failed, has_served, holds, image_for, image_of, is_left_out, is_manual, is_ready, removed, selects, tier_of,
+        age, has_failed, has_served, holds, image_for, image_of, is_left_out, is_manual, is_ready, removed, selects,
+        tier_of,
     },
 };
 
@@ -100,7 +101,8 @@ impl Court {
 
     /// Whether this ServiceImage has a Dicom: it is the oldest that is about it.
     fn has(&self, fleet: &Value, dicom: &Value) -> bool {
-        let all = self.others.values().chain([&self.fleet]).filter(|one| one["spec"].is_object() && selects(one, dicom));
+        let all =
+            self.others.values().chain([&self.fleet]).filter(|one| one["spec"].is_object() && selects(one, dicom));
         all.min_by_key(|one| age(one)).is_some_and(|owner| owner["metadata"]["uid"] == fleet["metadata"]["uid"])
     }
 

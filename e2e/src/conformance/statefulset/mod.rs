@@ -281,7 +281,7 @@ mod tests {
     }
 
     fn moody(scenarios: &[Scenario], moods: &[Mood]) -> Vec<String> {
-        let mut moody = Vec::new();
+        let mut found = Vec::new();
         for scenario in scenarios {
             let states = |mood| -> Vec<_> {
                 let points = embedded::play_in(scenario, None, mood).unwrap();
@@ -290,15 +290,15 @@ mod tests {
             let first = states(Mood::default());
             for mood in moods {
                 let other = states(*mood);
-                let found = first.iter().zip(&other).find(|(one, other)| one != other);
-                if let Some((one, other)) = found {
+                let different = first.iter().zip(&other).find(|(one, other)| one != other);
+                if let Some((one, other)) = different {
                     let facts = one.2.differences("here", &other.2, "there");
-                    moody.push(format!("{} after {}: {}", scenario.name, one.0, facts.join("\n  ")));
+                    found.push(format!("{} after {}: {}", scenario.name, one.0, facts.join("\n  ")));
                     break;
                 }
             }
         }
-        moody
+        found
     }
 
     #[test]
