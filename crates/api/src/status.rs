@@ -25,6 +25,9 @@ pub struct QuorumClusterStatus {
     /// The StatefulSet's update strategy before Windlass first wrote to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adopted: Option<Adopted>,
+    /// The partition that Windlass set while no upgrade was under way: one that holds everybody, or 0 for a moment on the way from OnDelete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parked_partition: Option<i32>,
     /// Which operator process acts on this resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub election: Option<Election>,
@@ -74,6 +77,28 @@ pub struct Adopted {
     /// The partition, where the StatefulSet had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<i32>,
+    /// All of it as it was found, whatever its fields: what Windlass replaced of it comes back so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Found>,
+}
+
+/// Part of a StatefulSet as it was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Found(pub serde_json::Value);
+
+impl JsonSchema for Found {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Found".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
 }
 
 /// Which operator process acts.

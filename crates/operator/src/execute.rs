@@ -103,6 +103,7 @@ pub async fn execute(
         | Step::TakeBack { partition, .. }
         | Step::Park { partition } => patch_set(actor, set, partition_patch(set, *partition)).await,
         Step::HandOver { from, to } => hand_over(actor, resource, observed, from, to).await,
+        Step::PutBackStrategy => patch_set(actor, set, strategy_patch(set, Strategy::OnDelete)).await,
         Step::DeletePod { pod, uid, .. } | Step::Replace { pod, uid, through: None, .. } => {
             delete_pod(actor, observed, pod, uid).await
         }
@@ -159,6 +160,11 @@ pub fn partition_patch(set: &StatefulSet, partition: u32) -> Vec<serde_json::Val
     let update = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
     if update.is_some_and(|update| update.rolling_update.is_some()) {
         return vec![json!({"op": "add", "path": "/spec/updateStrategy/rollingUpdate/partition", "value": partition})];
+    }
+    if update.and_then(|update| update.type_.as_deref()) == Some("RollingUpdate") {
+        return vec![
+            json!({"op": "add", "path": "/spec/updateStrategy/rollingUpdate", "value": {"partition": partition}}),
+        ];
     }
     vec![json!({
         "op": "add", "path": "/spec/updateStrategy", "value": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}},

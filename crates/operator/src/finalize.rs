@@ -97,6 +97,11 @@ fn parting(resource: &QuorumCluster, observed: &Observed) -> Parting {
 /// The way back to the strategy that it had. From OnDelete to a partition it leads over partition 0, until the controller has
 /// concluded: before, a pod that the partition holds would come back from the first template ever (H7).
 fn restoring(adopted: &Adopted, set: &StatefulSet, view: &View) -> Parting {
+    if adopted.type_ == "OnDelete" {
+        // Nobody is replaced by it, whatever the template and the members are like; a partition that is left standing could be.
+        let there = view.workload.strategy == Strategy::OnDelete;
+        return Parting::last((!there).then(|| restoring_patch(adopted, set)));
+    }
     let holds = adopted.type_ != "OnDelete" && adopted.partition.is_some_and(|partition| partition > 0);
     let caught_up = view.workload.current_revision == view.workload.update_revision;
     match view.workload.strategy {
@@ -110,17 +115,24 @@ fn restoring(adopted: &Adopted, set: &StatefulSet, view: &View) -> Parting {
             Parting { patch: None, last: false }
         }
         Strategy::OnDelete | Strategy::RollingUpdate { .. } => {
-            Parting::last(view.is_uniform().then(|| restoring_patch(adopted)))
+            Parting::last(view.is_uniform().then(|| restoring_patch(adopted, set)))
         }
     }
 }
 
-fn restoring_patch(adopted: &Adopted) -> Vec<serde_json::Value> {
-    let strategy = match adopted.type_.as_str() {
+/// What we replaced comes back as it was: the partition alone where nothing else of the strategy was touched, otherwise all of it.
+fn restoring_patch(adopted: &Adopted, set: &StatefulSet) -> Vec<serde_json::Value> {
+    let now = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref()?.type_.as_deref());
+    let partition = adopted.partition.unwrap_or(0);
+    if now.unwrap_or("RollingUpdate") == adopted.type_ {
+        return partition_patch(set, u32::try_from(partition).unwrap_or(0));
+    }
+    let plain = match adopted.type_.as_str() {
         "OnDelete" => json!({"type": "OnDelete"}),
-        _ => json!({"type": "RollingUpdate", "rollingUpdate": {"partition": adopted.partition.unwrap_or(0)}}),
+        _ => json!({"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}),
     };
-    vec![json!({"op": "replace", "path": "/spec/updateStrategy", "value": strategy})]
+    let found = adopted.strategy.as_ref().map(|found| found.0.clone());
+    vec![json!({"op": "add", "path": "/spec/updateStrategy", "value": found.unwrap_or(plain)})]
 }
 
 async fn set_finalizers(actor: Actor<'_>, resource: &QuorumCluster, finalizers: &[String]) -> Result<(), Error> {

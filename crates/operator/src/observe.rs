@@ -15,9 +15,10 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Resource, ResourceExt,
-    api::{GetParams, ListParams},
+    api::{ApiResource, DynamicObject, GetParams, ListParams},
     core::Selector,
 };
+use serde_json::Value;
 use tokio::time::Instant;
 use windlass_api::QuorumCluster;
 use windlass_plan::{
@@ -52,6 +53,8 @@ pub struct Observed {
     pub since: Instant,
     /// The StatefulSet; none if there is none of that name.
     pub set: Option<StatefulSet>,
+    /// Its update strategy as it was read, whatever its fields.
+    pub strategy: Option<Value>,
     /// Its pods, by ownership.
     pub pods: Vec<Pod>,
     /// What says that the nodes under the pods are being emptied, if anything does.
@@ -128,11 +131,12 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     };
     let unasked =
         if context.settings.quorums_by_author { unasked(context, Policy::QuorumClusters).await? } else { None };
-    let Some(set) = set? else {
+    let Some(WholeSet { set, strategy }) = set? else {
         let seen = Seen::unknown("there is no StatefulSet");
         return Ok(Observed {
             since,
             set: None,
+            strategy: None,
             pods: vec![],
             nodes: Nodes::NotYet,
             budgets: vec![],
@@ -202,6 +206,7 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     Ok(Observed {
         since,
         set: Some(set),
+        strategy,
         pods,
         nodes,
         budgets,
@@ -234,15 +239,27 @@ async fn timed<T>(what: &'static str, ask: impl Future<Output = T>) -> (T, (&'st
 /// How the pods of the set are reached, and nothing else; nobody is asked.
 pub async fn addresses(context: &Context, resource: &QuorumCluster) -> Result<Vec<Peer>, Error> {
     let namespace = resource.namespace().unwrap_or_default();
-    let Some(set) = set(context, resource, &namespace).await? else { return Ok(vec![]) };
+    let Some(WholeSet { set, .. }) = set(context, resource, &namespace).await? else { return Ok(vec![]) };
     let pods = pods(context, &set, &namespace).await?;
     Ok(peers(resource, &places(&set, &namespace, &pods)))
 }
 
-async fn set(context: &Context, resource: &QuorumCluster, namespace: &str) -> Result<Option<StatefulSet>, Error> {
-    let api: Api<StatefulSet> = Api::namespaced(context.client.clone(), namespace);
+/// A StatefulSet, and the part of it that we replace and give back, with fields that we have no names for.
+struct WholeSet {
+    set: StatefulSet,
+    strategy: Option<Value>,
+}
+
+async fn set(context: &Context, resource: &QuorumCluster, namespace: &str) -> Result<Option<WholeSet>, Error> {
+    let kind = ApiResource::erase::<StatefulSet>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), namespace, &kind);
     let name = &resource.spec.workload.stateful_set;
-    get(context, &format!("statefulsets/{namespace}/{name}"), &api, name).await
+    let what = format!("statefulsets/{namespace}/{name}");
+    let Some(object) = get(context, &what, &api, name).await? else { return Ok(None) };
+    let strategy = object.data.pointer("/spec/updateStrategy").cloned();
+    let set = serde_json::to_value(object).and_then(serde_json::from_value);
+    let set = set.map_err(|error| Error::kubernetes("get", what, kube::Error::SerdeError(error)))?;
+    Ok(Some(WholeSet { set, strategy }))
 }
 
 /// The set's pods, by ownership.

@@ -4,7 +4,7 @@ use kube::{Api, ResourceExt, api::PostParams};
 use windlass_api::{
     QuorumCluster, QuorumClusterStatus,
     conditions::{Tri, Verdict, conditions},
-    status::{Adopted, MemberStatus, Pulling},
+    status::{Adopted, Found, MemberStatus, Pulling},
     translate,
 };
 use windlass_plan::{
@@ -71,6 +71,7 @@ pub fn planned(
     if (plan.record.is_some() || switches) && status.adopted.is_none() {
         status.adopted = Some(adopted(observed, view));
     }
+    status.parked_partition = plan.parked.map(|partition| i32::try_from(partition).unwrap_or(i32::MAX));
     // Asked for, it is handled once something is recorded that would not be otherwise.
     if view.resumed && (plan.record.is_some() || plan.attempt != view.attempt) {
         status.requests.resume.clone_from(&resource.spec.requests.resume);
@@ -100,9 +101,10 @@ pub fn planned(
 fn adopted(observed: &Observed, view: &View) -> Adopted {
     let update = observed.set.as_ref().and_then(|set| set.spec.as_ref()).and_then(|spec| spec.update_strategy.as_ref());
     let partition = update.and_then(|update| update.rolling_update.as_ref()).and_then(|rolling| rolling.partition);
+    let strategy = observed.strategy.clone().map(Found);
     match view.workload.strategy {
-        Strategy::OnDelete => Adopted { type_: "OnDelete".into(), partition: None },
-        Strategy::RollingUpdate { .. } => Adopted { type_: "RollingUpdate".into(), partition },
+        Strategy::OnDelete => Adopted { type_: "OnDelete".into(), partition: None, strategy },
+        Strategy::RollingUpdate { .. } => Adopted { type_: "RollingUpdate".into(), partition, strategy },
     }
 }
 

@@ -111,6 +111,8 @@ fn view(
     let given_up = status.given_up.as_ref().map(translate::given_up).transpose()?;
     // One that can't be read is as good as none: its number is lost, and the next Job meets a name that is taken.
     let attempt = status.snapshot.as_ref().and_then(|written| translate::attempt(written).ok());
+    // One that can't be read is as good as none: it is left alone.
+    let parked = status.parked_partition.and_then(|partition| u32::try_from(partition).ok());
     let snapshot = executor::progress(resource, &observed.task);
     Ok(View {
         workload,
@@ -118,6 +120,7 @@ fn view(
         quorum,
         evictions,
         record,
+        parked,
         attempt,
         snapshot,
         pulls: observed.pulls.clone(),

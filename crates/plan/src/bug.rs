@@ -96,6 +96,12 @@ pub enum Bug {
     SwitchHeldBack,
     /// The template is written before the controller has concluded the switch from OnDelete to RollingUpdate.
     SwitchNotConcluded,
+    /// A switch to RollingUpdate that came to nothing is left standing with partition 0.
+    SwitchLeftStanding,
+    /// The strategy is switched before the snapshot is taken.
+    SwitchBeforeSnapshot,
+    /// A set that is scaled up at rest is left with members above its partition.
+    ScaleUpNotParked,
     /// A target that was given up is begun again as soon as everybody is back.
     GivenUpForgotten,
     /// A deadline takes everybody back although a newer version has led.

@@ -72,6 +72,8 @@ pub enum Step {
         /// 0: a pod that is lost meanwhile comes back from the template that stands.
         partition: u32,
     },
+    /// Back to OnDelete, the template unchanged: nothing came of the switch, and nobody shall be replaced by a stray template.
+    PutBackStrategy,
     /// Make evictions of the members impossible while one of them is replaced (H12).
     HoldEvictions,
     /// Ask the leader to hand over.
@@ -135,6 +137,7 @@ impl Step {
             Self::PullImage { .. } => "ImagePullBegun",
             Self::WriteTemplate { .. } => "TemplateWritten",
             Self::SwitchStrategy { .. } => "StrategySwitched",
+            Self::PutBackStrategy => "StrategyPutBack",
             Self::HoldEvictions => "EvictionsHeld",
             Self::HandOver { .. } => "HandOver",
             Self::Permit { .. } => "MemberPermitted",
@@ -159,6 +162,7 @@ impl Step {
             | Self::PullImage { .. }
             | Self::WriteTemplate { .. }
             | Self::SwitchStrategy { .. }
+            | Self::PutBackStrategy
             | Self::HoldEvictions
             | Self::ReleaseEvictions
             | Self::Park { .. } => None,
@@ -185,6 +189,7 @@ impl fmt::Display for Step {
             Self::SwitchStrategy { partition } => {
                 write!(f, "set the update strategy to RollingUpdate (partition {partition}), the template unchanged")
             }
+            Self::PutBackStrategy => f.write_str("set the update strategy back to OnDelete, the template unchanged"),
             Self::HoldEvictions => f.write_str("hold evictions while members are replaced"),
             Self::HandOver { from, to } => write!(f, "hand leadership over from {from} to {to}"),
             Self::Permit { pod, partition } => write!(f, "let Kubernetes replace {pod} (partition {partition})"),
@@ -254,6 +259,8 @@ pub struct Plan {
     pub approvals: Approvals,
     /// The target that is given up after this decision.
     pub given_up: Option<GivenUp>,
+    /// The partition that is ours while no upgrade is under way; none where it is not.
+    pub parked: Option<u32>,
     /// What people ask for once was answered.
     pub heard: bool,
     /// The last try to take a snapshot; none where there was none.

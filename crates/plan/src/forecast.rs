@@ -336,6 +336,7 @@ fn notes(want: &Want, view: &View, way: Option<&Way>, steps: &[Foreseen], end: &
         Step::TakeSnapshot { .. }
         | Step::StartJob { .. }
         | Step::PullImage { .. }
+        | Step::PutBackStrategy
         | Step::HoldEvictions
         | Step::HandOver { .. }
         | Step::Permit { .. }

@@ -20,6 +20,7 @@
 //!                  │   ├─ prepull   the new image on the nodes before anybody stops
 //!                  │   └─ pace      how long members take, and how long they have been well
 //!                  ├─ budget    what keeps a drain from taking a second member down
+//!                  ├─ parking   what the strategy is between upgrades
 //!                  ├─ permit    a lowered partition that Kubernetes has not used yet
 //!                  ├─ retarget  somebody changes their mind half way
 //!                  ├─ path      which versions lead to which
@@ -49,6 +50,7 @@ pub mod mend;
 pub mod order;
 pub mod outcome;
 pub mod pace;
+pub mod parking;
 pub mod path;
 pub mod permit;
 pub mod poison;

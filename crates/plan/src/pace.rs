@@ -54,6 +54,7 @@ pub(crate) fn begun(decision: &Decision, record: &mut Record, now: Timestamp) {
         | Step::PullImage { .. }
         | Step::HandOver { .. }
         | Step::SwitchStrategy { .. }
+        | Step::PutBackStrategy
         | Step::HoldEvictions
         | Step::ReleaseEvictions
         | Step::Park { .. } => {}

@@ -8,7 +8,7 @@ use crate::{
     budget::{self, Exit},
     bug::{self, Bug},
     decision::{Decision, Hold, Plan, Step},
-    gate, mend, poison,
+    gate, mend, parking, poison,
     quorum::Member,
     reason::Reason,
     record::Record,
@@ -43,7 +43,9 @@ pub fn stand_down(view: &View, because: &Hold) -> Option<Plan> {
         let (pod, partition) = standing(view, record)?;
         Some(take_back(record, pod, partition, because.clone()))
     });
-    let decision = permit.unwrap_or_else(|| release_if_idle(halt(because.clone()), view));
+    let rest = || parking::mind(view).filter(|_| view.record.is_none());
+    let decision = permit.or_else(rest).unwrap_or_else(|| release_if_idle(halt(because.clone()), view));
+    let parked = parking::after(&decision, view, record.as_ref());
     let (approvals, given_up) = (view.approvals.clone(), view.given_up.clone());
     matches!(decision, Decision::Act(_)).then_some(Plan {
         decision,
@@ -52,6 +54,7 @@ pub fn stand_down(view: &View, because: &Hold) -> Option<Plan> {
         approvals,
         given_up,
         attempt: view.attempt.clone(),
+        parked,
         heard: false,
     })
 }

@@ -3,11 +3,12 @@
 //!
 //! ```text
 //!   RollingUpdate, LeaderLast asked for     ──▶ WriteTemplate carries OnDelete, in the same write
-//!   OnDelete, ReverseOrdinal asked for      ──▶ SwitchStrategy (template unchanged, partition 0) ──▶ the controller has concluded
-//!                                               ──▶ WriteTemplate with partition = replicas
+//!   OnDelete, ReverseOrdinal asked for      ──▶ gates, approval, snapshot ──▶ SwitchStrategy (template unchanged, partition 0)
+//!                                               ──▶ the controller has concluded ──▶ WriteTemplate with partition = replicas
 //! ```
 //! The partition of the switch is 0 and not `replicas`: nobody is outdated, so nothing can be replaced, and a pod that is lost before
 //! the controller has concluded comes back from the template that stands. Held back, it would come back from the first one ever (H7).
+//! It stands for that moment only: see [`crate::parking`].
 
 use jiff::Timestamp;
 
@@ -17,7 +18,7 @@ use crate::{
     decision::{Decision, Hold, Step},
     follow, gate,
     order::Order,
-    permit,
+    parking, permit,
     reason::Reason,
     record::Record,
     retarget::passable,
@@ -37,6 +38,16 @@ pub(crate) fn at_rest(
     partition: u32,
     now: Timestamp,
 ) -> Decision {
+    let mut next = record.take();
+    let decision = what_is_wanted(want, view, &mut next, partition, now);
+    if let Some(first) = parking::unless_leaving(view, &decision) {
+        return first;
+    }
+    *record = next;
+    decision
+}
+
+fn what_is_wanted(want: &Want, view: &View, record: &mut Option<Record>, partition: u32, now: Timestamp) -> Decision {
     if let Err(hold) = gate::pods_present(view).and_then(|()| gate::members_known(want, view)) {
         return wait_or_halt(hold);
     }
@@ -79,14 +90,18 @@ pub(crate) fn at_rest(
     if let Some(first) = gate::may_begin(want, view, order, now) {
         return first;
     }
+    let switches = (order, view.workload.strategy) == (Order::ReverseOrdinal, Strategy::OnDelete);
+    if switches && bug::active(Bug::SwitchBeforeSnapshot) {
+        return switch_over(want, view, &from.version);
+    }
+    let snapshot = match snapshot::before(want, view, now) {
+        Ok(snapshot) => snapshot,
+        Err(first) => return first,
+    };
     let held = match (order, view.workload.strategy) {
         (Order::ReverseOrdinal, Strategy::OnDelete) => return switch_over(want, view, &from.version),
         (Order::ReverseOrdinal, Strategy::RollingUpdate { .. }) => view.workload.replicas,
         (Order::LeaderLast, Strategy::RollingUpdate { .. } | Strategy::OnDelete) => partition,
-    };
-    let snapshot = match snapshot::before(want, view, now) {
-        Ok(snapshot) => snapshot,
-        Err(first) => return first,
     };
     let next = Record::begin(order, from, want.target.clone(), held, partition, now);
     begin(Record { snapshot, ..next }, view.workload.replicas, record)

@@ -23,7 +23,7 @@ use crate::{
     handover, lag,
     mend::{self, BEFORE_MEND},
     order::{self, Exits, Order},
-    pace, permit, poison, prepull,
+    pace, parking, permit, poison, prepull,
     quorum::MemberName,
     reason::{Reason, Stalls},
     record::Record,
@@ -64,9 +64,10 @@ pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
         pace::begun(&decision, record, now);
         record.next = order::next(want, view, record).map(|pod| pod.name.clone());
     }
+    let parked = parking::after(&decision, view, record.as_ref());
     let gates = gate::states(want, view, record.as_ref(), now);
     let approvals = approval::outlook(want, view, record.as_ref(), &gates);
-    Plan { decision, record, gates, approvals, given_up, attempt, heard: true }
+    Plan { decision, record, gates, approvals, given_up, attempt, parked, heard: true }
 }
 
 /// Brings the record up to what the cluster shows.
@@ -117,6 +118,9 @@ pub(crate) fn decide(want: &Want, view: &View, record: &mut Option<Record>, now:
 
 /// Nothing is begun. Where there is nothing to begin either, what is wanted is there, and that is what people and kstatus are told.
 fn paused(want: &Want, view: &View, record: Option<&mut Record>, now: Timestamp) -> Decision {
+    if let Some(decision) = parking::mind(view).filter(|_| record.is_none()) {
+        return decision;
+    }
     let resting = match record {
         None => view.workload.observed && at_rest(want, view, &mut None, found_partition(view), now) == Decision::Done,
         // A template that nobody can live on is taken back as a permit is.

@@ -129,6 +129,8 @@ pub struct View {
     pub evictions: Evictions,
     /// The upgrade that is under way, as recorded.
     pub record: Option<Record>,
+    /// The partition that we set while no upgrade was under way, as recorded: `replicas`, or 0 on the way from OnDelete.
+    pub parked: Option<u32>,
     /// The last try to take a snapshot, as recorded.
     pub attempt: Option<Attempt>,
     /// What became of it.

@@ -63,6 +63,7 @@ pub fn scenario(seed: u64) -> Scenario {
     walk.authentication(Rng::new(seed).fork("authentication"));
     walk.learners(Rng::new(seed).fork("learners"));
     walk.mend();
+    walk.grow(Rng::new(seed).fork("scale"));
     let mut objects = setting.objects(members, setting.versions[from], setting.versions[to]);
     if walk.authenticated {
         sign_in(&mut objects, setting.namespace);
@@ -515,6 +516,16 @@ impl Walk {
         }
     }
 
+    /// In a tenth of PD's seeds the set is scaled up in the end, at rest or wherever it stands.
+    fn grow(&mut self, mut rng: Rng) {
+        if self.setting != PD || self.members < 3 || !rng.one_in(10) {
+            return;
+        }
+        let patch = json!({"spec": {"replicas": self.members + 1}});
+        let grown = Action::Patch { target: self.setting.workload(), patch };
+        self.timeline.push(after(rng.between(Duration::from_mins(2), Duration::from_mins(20)), grown));
+    }
+
     fn operator_trouble(&mut self) -> Action {
         let number = usize::try_from(self.rng.below(u64::from(self.operators))).unwrap_or(0);
         if self.rng.one_in(2) {
@@ -639,6 +650,12 @@ fn untrue(outcome: &Outcome) -> Option<String> {
     let strayed = members.iter().find(|member| member[1] != format!("v{version}"));
     if let Some(member) = strayed {
         return Some(format!("said to be done at {version}, and {} runs {}", member[0], member[1]));
+    }
+    let strategy = &end["set"]["updateStrategy"];
+    let partition = strategy["rollingUpdate"]["partition"].as_u64().unwrap_or(0);
+    let touched = !outcome.subject["status"]["adopted"].is_null();
+    if touched && strategy["type"] == "RollingUpdate" && partition < members.len() as u64 {
+        return Some(format!("said to be done, and with partition {partition} a stray template would roll"));
     }
     let held = end["evictions"].pointer("/matchLabels/app").is_some();
     held.then(|| "said to be done, and evictions are still held".to_owned())

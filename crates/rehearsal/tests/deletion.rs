@@ -48,6 +48,17 @@ fn at_rest_the_strategy_becomes_what_it_was() {
 }
 
 #[test]
+fn a_set_that_is_scaled_up_at_rest_is_held_again() {
+    let scaled = pd::after(AT_REST, set(&json!({"spec": {"replicas": 4}})));
+    let tale = tell(three(), vec![scaled.clone(), pd::after(A_WHILE, support::mark())]);
+    assert_eq!(tale.strategy(), rolling(4));
+    assert_eq!(tale.last_said(0..tale.journal.len()).reason, "UpToDate");
+    let tale = tell(three(), vec![scaled, delete_after(A_WHILE)]);
+    assert_eq!(tale.strategy(), rolling(0));
+    is_gone(&tale);
+}
+
+#[test]
 fn at_rest_a_partition_of_ones_own_comes_back() {
     let objects = with(three(), "StatefulSet", |set| set["spec"]["updateStrategy"] = rolling(1));
     let tale = tell(objects, vec![delete_after(AT_REST)]);

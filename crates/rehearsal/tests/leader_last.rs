@@ -95,6 +95,54 @@ fn a_rolling_set_becomes_on_delete_and_gets_its_strategy_back() {
     assert_eq!(tale.subject, Value::Null);
 }
 
+/// What we replaced of a strategy comes back as it was, whatever is in it; the rest of it is never touched.
+#[test]
+fn all_of_a_strategy_comes_back() {
+    let found = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0, "maxUnavailable": 1}});
+    let own = |objects| with(objects, "StatefulSet", |set| set["spec"]["updateStrategy"] = found.clone());
+    let gone = vec![pd::after(AT_REST, Action::Delete(pd::subject())), pd::after(A_WHILE, support::mark())];
+    for (order, on_the_way) in [
+        ("LeaderLast", json!({"type": "OnDelete"})),
+        ("ReverseOrdinal", json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 3, "maxUnavailable": 1}})),
+    ] {
+        let tale = tell_until(ordered(own(three()), order), gone.clone(), Ending::Ready);
+        tale.was_safe();
+        let said = tale.last_said(tale.before_all()).status.clone();
+        assert_eq!((said["phase"].as_str(), &said["adopted"]["strategy"]), (Some("Running"), &found));
+        assert!(strategies(&tale).contains(&on_the_way), "{:?}", strategies(&tale));
+        assert_eq!((tale.strategy(), &tale.subject), (found.clone(), &Value::Null));
+    }
+}
+
+/// The version is withdrawn when the strategy has been switched for it and the controller stands still: partition 0 does not stay.
+#[test]
+fn a_switch_that_is_withdrawn_is_put_back() {
+    let timeline = vec![
+        pd::after(Duration::from_mins(1), Action::FreezeControllers(Duration::from_mins(1))),
+        pd::after(Duration::ZERO, pd::spec(json!({"version": TO}))),
+        pd::after(Duration::from_secs(30), pd::spec(json!({"version": FROM}))),
+        pd::after(Duration::from_mins(2), support::mark()),
+    ];
+    let tale = tell(ordered(on_delete(pd::objects(3, FROM, FROM)), "ReverseOrdinal"), timeline);
+    assert_eq!(strategies(&tale), [rolling(0), json!({"type": "OnDelete"})]);
+    tale.ended_ready_at(FROM);
+    assert_eq!(tale.verdict.restarts, Vec::<String>::new());
+}
+
+/// Deleted while the switch has not been concluded.
+#[test]
+fn a_switch_is_put_back_when_the_resource_goes() {
+    let timeline = vec![
+        pd::after(Duration::from_mins(1), Action::FreezeControllers(Duration::from_mins(1))),
+        pd::after(Duration::ZERO, pd::spec(json!({"version": TO}))),
+        pd::after(Duration::from_secs(30), Action::Delete(pd::subject())),
+        pd::after(Duration::from_mins(2), support::mark()),
+    ];
+    let tale = tell_until(ordered(on_delete(pd::objects(3, FROM, FROM)), "ReverseOrdinal"), timeline, Ending::Ready);
+    tale.was_safe();
+    assert_eq!((tale.strategy(), &tale.subject), (json!({"type": "OnDelete"}), &Value::Null));
+}
+
 /// The set was upgraded by hand before, so that its current revision is one that nobody runs.
 #[test]
 fn an_on_delete_set_is_rolled_by_its_partition_where_that_is_asked_for() {

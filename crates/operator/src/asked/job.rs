@@ -122,7 +122,7 @@ fn job(asker: &Asker, name: &str, from: CronJob) -> Job {
 }
 
 /// No two occasions share one, nor do two hooks or two resources. `run` tells what the occasion does not.
-pub fn name(asker: &Asker, hook: &str, run: i64) -> String {
+pub fn name(asker: &Asker, hook: &str, run: &str) -> String {
     let what = format!("{} {hook} {run}", asker.occasion);
     format!("windlass-hook-{}-{:08x}", asker.uid, digest(&what) >> 32)
 }

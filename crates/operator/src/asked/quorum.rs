@@ -95,10 +95,13 @@ fn last_settled(context: &Context, resource: &QuorumCluster) -> Option<Instant> 
 }
 
 /// Another template is another occasion, also where the resource says nothing of it.
-fn run(when: HookTime, set: &StatefulSet) -> i64 {
+fn run(when: HookTime, set: &StatefulSet) -> &str {
     match when {
-        HookTime::BeforeUpgrade => set.metadata.generation.unwrap_or_default(),
-        HookTime::BeforeEachMember | HookTime::AfterUpgrade => 0,
+        // Not the generation: another strategy or another size is no other template.
+        HookTime::BeforeUpgrade => {
+            set.status.as_ref().and_then(|status| status.update_revision.as_deref()).unwrap_or_default()
+        }
+        HookTime::BeforeEachMember | HookTime::AfterUpgrade => "",
     }
 }
 

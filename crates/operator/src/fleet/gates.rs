@@ -160,7 +160,7 @@ fn hook(asker: &Asker, hook: &FleetHook) -> Option<Question> {
     let FleetHook { name, when, webhook, job } = hook;
     let of = match (webhook, job) {
         (Some(service), _) => Of::Webhook { hook: name.clone(), time: time(*when), service: service.clone() },
-        (None, Some(from)) => Of::Job { cron_job: from.cron_job.clone(), job: job::name(asker, name, 0) },
+        (None, Some(from)) => Of::Job { cron_job: from.cron_job.clone(), job: job::name(asker, name, "") },
         // The schema takes one of the two.
         (None, None) => return None,
     };

@@ -68,6 +68,7 @@ impl World {
         self.view.approvals.clone_from(&plan.approvals);
         self.view.given_up.clone_from(&plan.given_up);
         self.view.attempt.clone_from(&plan.attempt);
+        self.view.parked = plan.parked;
         self.view.requests = Requests::default();
         if plan.record.is_some() {
             // A request is handled once.
@@ -102,6 +103,10 @@ impl World {
             | Step::TakeBack { partition, .. }
             | Step::Park { partition } => {
                 self.view.workload.strategy = Strategy::RollingUpdate { partition: *partition };
+                self.view.workload.observed = false;
+            }
+            Step::PutBackStrategy => {
+                self.view.workload.strategy = Strategy::OnDelete;
                 self.view.workload.observed = false;
             }
             Step::Replace { pod, .. } | Step::DeletePod { pod, .. } => self.take_down(&pod.clone()),

@@ -13,13 +13,13 @@ use windlass_plan::{
     snapshot::Progress,
     stage::HandOver,
     want::OnDeadline,
-    workload::Evictions,
+    workload::{Evictions, Strategy},
 };
 
 use super::mends::about_to_delete;
 use crate::support::{
     NEW, NEWER, OLD, POSITION, decide, half_way, half_way_on_delete, image, member_mut, name, noon, pod_mut,
-    record_mut, rest, revision, theirs, want,
+    record_mut, rest, revision, target, theirs, want,
     world::{RANDOM_STORIES, World, random_story},
 };
 
@@ -107,6 +107,30 @@ fn a_set_is_switched_to_its_partition() {
     assert_eq!(world.run(), Decision::Done);
 }
 
+fn a_switch_that_is_withdrawn_is_put_back() {
+    let mut world = World::on_delete(3, 0);
+    world.want.order = Some(Order::ReverseOrdinal);
+    let _ = world.run_until(|world| world.count("StrategySwitched") == 1);
+    world.want.target = target(OLD);
+    assert_eq!(world.run(), Decision::Done);
+    assert_eq!(world.view.workload.strategy, Strategy::OnDelete);
+}
+
+fn a_snapshot_comes_before_the_switch() {
+    let mut world = World::on_delete(3, 0);
+    world.want.order = Some(Order::ReverseOrdinal);
+    world.want.snapshot = Some(std::time::Duration::from_mins(10));
+    world.outcome = Progress::Failed("no space left".into());
+    let _ = world.run();
+    assert_eq!(world.count("StrategySwitched"), 0);
+}
+
+fn a_set_that_is_scaled_up_is_held_again() {
+    let mut view = rest(4, 0);
+    (view.parked, view.workload.strategy) = (Some(3), Strategy::RollingUpdate { partition: 3 });
+    assert_eq!(decide(&want(OLD), &view), Decision::Act(Step::Park { partition: 4 }));
+}
+
 fn the_next_one_waits_for_the_previous_one() {
     let mut world = World::on_delete(3, 0);
     assert_eq!(world.run(), Decision::Done);
@@ -175,7 +199,7 @@ fn an_older_template_is_a_downgrade() {
 
 fn a_set_that_kubernetes_rolls_is_not_followed() {
     let mut world = World::following(3, 0);
-    world.view.workload.strategy = windlass_plan::workload::Strategy::RollingUpdate { partition: 3 };
+    world.view.workload.strategy = Strategy::RollingUpdate { partition: 3 };
     world.edit(NEW);
     assert!(matches!(world.run(), Decision::Halt { on } if on.reason == Reason::UnsupportedStrategy));
 }
@@ -300,6 +324,9 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 #[case(Bug::ProofForgotten, a_proven_template_stands)]
 #[case(Bug::WaitsForCurrentRevision, an_upgrade_under_on_delete_ends)]
 #[case(Bug::SwitchHeldBack, a_set_is_switched_to_its_partition)]
+#[case(Bug::SwitchLeftStanding, a_switch_that_is_withdrawn_is_put_back)]
+#[case(Bug::SwitchBeforeSnapshot, a_snapshot_comes_before_the_switch)]
+#[case(Bug::ScaleUpNotParked, a_set_that_is_scaled_up_is_held_again)]
 #[case(Bug::SwitchNotConcluded, a_set_is_switched_to_its_partition)]
 #[case(Bug::PreviousNotAwaited, the_next_one_waits_for_the_previous_one)]
 #[case(Bug::LeaderNotChecked, the_leader_is_handed_over_first)]

@@ -37,6 +37,7 @@ fn word(step: &Step) -> String {
         | Step::PullImage { .. }
         | Step::WriteTemplate { .. }
         | Step::SwitchStrategy { .. }
+        | Step::PutBackStrategy
         | Step::HoldEvictions
         | Step::TakeBack { .. }
         | Step::ReleaseEvictions
@@ -382,6 +383,7 @@ fn nameless(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
         | Step::PullImage { .. }
         | Step::WriteTemplate { .. }
         | Step::SwitchStrategy { .. }
+        | Step::PutBackStrategy
         | Step::HoldEvictions
         | Step::HandOver { .. }
         | Step::Permit { .. }

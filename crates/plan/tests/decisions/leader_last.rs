@@ -1,17 +1,23 @@
 //! The order LeaderLast: followers from the top, the leader last, each pod deleted by us under OnDelete (H7, H13, H16, H22, D13).
 
+use std::time::Duration;
+
 use rstest::rstest;
 use windlass_plan::{
-    Decision, Fact, MemberName, Order, Reason, Step, View, Want, handover,
+    Decision, Fact, Hold, MemberName, Order, Reason, Step, View, Want,
+    approval::Mode,
+    handover, permit,
     poison::Proof,
     rollout,
+    snapshot::Progress,
     stage::HandOver,
     workload::{Evictions, Strategy},
 };
 
 use crate::support::{
-    Answer, NEW, NEWER, OLD, answer, decide, half_way_on_delete, hold, image, member_mut, name, noon, plan, pod_mut,
-    record_mut, remove_pod, rest, rest_on_delete, revision, target, theirs, unknown, version, want, world::World,
+    Answer, NEW, NEWER, OLD, answer, decide, half_way_on_delete, hold, image, member, member_mut, name, noon, plan,
+    pod, pod_mut, record_mut, remove_pod, rest, rest_on_delete, revision, snapshot, target, theirs, unknown, version, want,
+    world::World,
 };
 
 use Answer::{Act, Halt, Wait};
@@ -234,6 +240,120 @@ fn the_strategy_is_switched_only_when(#[case] change: fn(&mut Want, &mut View), 
     assert_eq!(told.record, None, "nothing is under way yet");
 }
 
+/// Between the switch and the template something comes in the way. Partition 0 does not stay: a stray template would roll everybody.
+#[rstest]
+#[case::withdrawn(|world: &mut World| world.want.target = target(OLD), Answer::Done)]
+#[case::paused(|world: &mut World| world.want.paused = true, Wait(Reason::Paused))]
+#[case::no_way(|world: &mut World| world.want.target = target("8.4.0"), Halt(Reason::DowngradeNotAllowed))]
+#[case::not_approved(|world: &mut World| world.want.approval = Mode::BeforeUpgrade, Wait(Reason::AwaitingApproval))]
+#[case::the_snapshot_is_too_old(|world: &mut World| {
+    (world.want.snapshot, world.outcome) = (Some(Duration::from_mins(10)), Progress::Failed("no space left".into()));
+}, Halt(Reason::SnapshotFailed))]
+fn a_switch_that_comes_to_nothing_is_put_back(
+    #[case] change: fn(&mut World),
+    #[case] expected: Answer,
+    #[values(false, true)] concluded: bool,
+) {
+    let mut world = to_be_switched();
+    let _ = world.run_until(|world| world.count("StrategySwitched") == 1);
+    world.view.workload.observed = true;
+    if concluded {
+        world.view.workload.current_revision = world.view.workload.update_revision.clone();
+    }
+    change(&mut world);
+    for _ in 0..12 {
+        let _ = world.pass();
+        world.view.workload.observed = true;
+    }
+    assert_eq!(world.view.workload.strategy, Strategy::OnDelete, "{:?}", world.steps);
+    assert_eq!((answer(&world.pass()), world.view.parked), (expected, None), "{:?}", world.steps);
+    assert_eq!(world.templates(), Vec::<&str>::new());
+}
+
+/// The controller does not conclude while somebody is not ready.
+#[test]
+fn a_switch_that_is_not_concluded_is_put_back_when_somebody_is_down() {
+    let mut world = to_be_switched();
+    let _ = world.run_until(|world| world.count("StrategySwitched") == 1);
+    (world.view.workload.observed, world.frozen) = (true, true);
+    pod_mut(&mut world.view, 1).ready_since = None;
+    assert_eq!(answer(&world.pass()), Act("StrategyPutBack"));
+    world.view.workload.observed = true;
+    assert_eq!(answer(&world.pass()), Wait(Reason::PodNotReady));
+}
+
+#[test]
+fn a_switch_is_put_back_although_the_spec_cannot_be_read() {
+    let mut world = to_be_switched();
+    let _ = world.run_until(|world| world.count("StrategySwitched") == 1);
+    let hold = Hold::new(Reason::InvalidSpec, "spec.image: PD:8:5");
+    let plan = permit::stand_down(&world.view, &hold).expect("there is something to do");
+    assert_eq!(answer(&plan.decision), Act("StrategyPutBack"));
+}
+
+/// Gates, approval and snapshot come before the switch.
+#[test]
+fn nothing_is_switched_before_the_snapshot_is_there() {
+    let mut world = to_be_switched();
+    world.want.snapshot = Some(Duration::from_mins(10));
+    world.outcome = Progress::Failed("no space left".into());
+    assert_eq!(answer(&world.run()), Halt(Reason::SnapshotFailed));
+    assert_eq!((world.count("StrategySwitched"), world.view.workload.strategy), (0, Strategy::OnDelete));
+    world.outcome = Progress::Done(snapshot());
+    world.view.resumed = true;
+    let _ = world.pass();
+    world.view.resumed = false;
+    assert_eq!(world.run(), Decision::Done);
+    assert_eq!((world.count("SnapshotBegun"), world.count("StrategySwitched")), (2, 1));
+    assert!(world.everybody_runs(NEW));
+}
+
+/// Members that are added at rest are above the partition that held everybody.
+#[test]
+fn a_set_that_is_scaled_up_at_rest_is_parked_again() {
+    for mut world in [World::new(3, 0), to_be_switched()] {
+        assert_eq!(world.run(), Decision::Done);
+        assert_eq!((world.view.workload.strategy, world.view.parked), (rolling(3), Some(3)));
+        scale_up(&mut world);
+        let (parks, decision) = (world.count("Parked"), world.run());
+        assert_eq!((decision, world.count("Parked")), (Decision::Done, parks + 1), "{:?}", world.steps);
+        assert_eq!(world.view.workload.strategy, rolling(4));
+    }
+}
+
+#[test]
+fn a_set_that_is_paused_or_cannot_be_read_is_parked_again() {
+    let mut world = World::new(3, 0);
+    assert_eq!(world.run(), Decision::Done);
+    scale_up(&mut world);
+    world.want.paused = true;
+    assert_eq!(answer(&world.pass()), Act("Parked"));
+    world.view.workload.strategy = rolling(3);
+    (world.view.parked, world.view.workload.observed) = (Some(3), true);
+    let plan = permit::stand_down(&world.view, &Hold::new(Reason::InvalidSpec, "")).expect("there is something to do");
+    assert_eq!((answer(&plan.decision), plan.parked), (Act("Parked"), Some(4)));
+}
+
+/// What somebody else set at rest is theirs.
+#[rstest]
+#[case::never_parked(None, 0)]
+#[case::never_parked_and_scaled(None, 2)]
+#[case::lowered_since(Some(3), 0)]
+#[case::raised_since(Some(3), 5)]
+fn a_partition_of_somebody_else_is_left_alone_at_rest(#[case] parked: Option<u32>, #[case] partition: u32) {
+    let mut view = rest(3, 0);
+    (view.parked, view.workload.strategy) = (parked, rolling(partition));
+    assert_eq!(decide(&want(OLD), &view), Decision::Done);
+}
+
+fn scale_up(world: &mut World) {
+    world.view.workload.replicas += 1;
+    world.view.workload.observed = true;
+    world.view.pods.push(windlass_plan::Pod { index: 3, ..pod(3, NEW) });
+    let Fact::Known(members) = &mut world.view.quorum.members else { panic!("known") };
+    members.insert(name(3), member(NEW));
+}
+
 #[rstest]
 #[case::rolling_update(rolling(0), "RollingUpdate with partition 0")]
 #[case::held(rolling(3), "RollingUpdate with partition 3")]
@@ -268,7 +388,7 @@ type Change = fn(&mut Want, &mut View);
 #[case::it_is_paused(|want: &mut Want, _: &mut View| want.paused = true, Wait(Reason::Paused))]
 #[case::a_member_without_a_pod(|_: &mut Want, view: &mut View| {
     if let Fact::Known(members) = &mut view.quorum.members {
-        members.insert(name(7), crate::support::member(OLD));
+        members.insert(name(7), member(OLD));
     }
 }, Halt(Reason::MembersDoNotMatch))]
 fn the_next_one_is_deleted_only_when(#[case] change: Change, #[case] expected: Answer) {

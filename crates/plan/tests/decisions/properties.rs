@@ -37,6 +37,7 @@ fn disturbed(decision: &Decision) -> Option<&MemberName> {
             | Step::PullImage { .. }
             | Step::WriteTemplate { .. }
             | Step::SwitchStrategy { .. }
+            | Step::PutBackStrategy
             | Step::HoldEvictions
             | Step::TakeBack { .. }
             | Step::ReleaseEvictions
@@ -284,12 +285,14 @@ proptest! {
             Decision::Act(
                 Step::Permit { partition, .. } | Step::TakeBack { partition, .. } | Step::Park { partition },
             ) => Some(*partition),
-            Decision::Act(Step::TakeSnapshot { .. } | Step::StartJob { .. } | Step::PullImage { .. } | Step::WriteTemplate { .. } | Step::HoldEvictions | Step::HandOver { .. } | Step::DeletePod { .. } | Step::Replace { .. } | Step::SwitchStrategy { .. } | Step::ReleaseEvictions)
+            Decision::Act(Step::TakeSnapshot { .. } | Step::StartJob { .. } | Step::PullImage { .. } | Step::WriteTemplate { .. } | Step::HoldEvictions | Step::HandOver { .. } | Step::DeletePod { .. } | Step::Replace { .. } | Step::SwitchStrategy { .. } | Step::PutBackStrategy | Step::ReleaseEvictions)
             | Decision::Wait { .. }
             | Decision::Halt { .. }
             | Decision::Done => None,
         };
-        if let Some(partition) = written {
+        if let (Some(partition), None) = (written, &plan.record) {
+            prop_assert_eq!(plan.parked, Some(partition), "at rest");
+        } else if let Some(partition) = written {
             let record = plan.record.expect("recorded first");
             prop_assert_eq!(record.partition, partition);
             prop_assert!(crate::support::partition(&view).is_some_and(|seen| record.accounts_for(seen)), "in case it is lost");

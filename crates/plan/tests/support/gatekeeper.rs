@@ -67,6 +67,7 @@ impl Gatekeeper {
             | Step::StartJob { .. }
             | Step::PullImage { .. }
             | Step::SwitchStrategy { .. }
+            | Step::PutBackStrategy
             | Step::HoldEvictions
             | Step::DeletePod { .. }
             | Step::ReleaseEvictions

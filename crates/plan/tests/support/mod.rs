@@ -147,6 +147,7 @@ pub fn rest(members: u32, leader: u32) -> View {
         ),
         evictions: Evictions::Open,
         record: None,
+        parked: None,
         attempt: None,
         snapshot: Fact::Known(Progress::Missing),
         pulls: unknown(),

@@ -116,6 +116,7 @@ impl World {
             }
         }
         self.view.attempt = plan.attempt;
+        self.view.parked = plan.parked;
         match &plan.decision {
             Decision::Act(step) => {
                 self.object(step);
@@ -239,6 +240,7 @@ impl World {
             | Step::PullImage { .. }
             | Step::WriteTemplate { .. }
             | Step::SwitchStrategy { .. }
+            | Step::PutBackStrategy
             | Step::HoldEvictions
             | Step::HandOver { .. }
             | Step::TakeBack { .. }
@@ -315,6 +317,13 @@ impl World {
             Step::SwitchStrategy { partition } => {
                 assert_eq!((self.view.workload.strategy, *partition), (Strategy::OnDelete, 0), "H7");
                 assert!(highest.is_none() && self.all_well(), "H7: nobody can be replaced");
+            }
+            Step::PutBackStrategy => {
+                assert_eq!(
+                    (partition(&self.view), &self.view.record),
+                    (Some(0), &None),
+                    "only a switch that came to nothing"
+                );
             }
             Step::Replace { pod, uid, through, .. } => {
                 self.object_to_pulls(pod);
@@ -422,6 +431,10 @@ impl World {
             | Step::TakeBack { partition, .. }
             | Step::Park { partition } => {
                 self.view.workload.strategy = Strategy::RollingUpdate { partition: *partition };
+                self.view.workload.observed = false;
+            }
+            Step::PutBackStrategy => {
+                self.view.workload.strategy = Strategy::OnDelete;
                 self.view.workload.observed = false;
             }
             Step::DeletePod { pod, .. } => {
