@@ -167,6 +167,9 @@ pub struct Upgrade {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub abandoned_pods: Vec<String>,
+    /// The target that takes this one's place as soon as its gates let it. Nobody is let go for this one meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_target: Option<NextTarget>,
     /// The snapshot that was taken before it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Snapshot>,
@@ -194,6 +197,16 @@ pub struct Upgrade {
     /// The act that was decided last, by name and object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
+}
+
+/// A version and its image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NextTarget {
+    /// The version.
+    pub version: String,
+    /// Its image.
+    pub image: String,
 }
 
 /// A member and a moment.

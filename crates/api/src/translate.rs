@@ -24,7 +24,7 @@ use windlass_plan::{
 use crate::{
     quorum_cluster::{Backup, Deadlines, Gates, MaintenanceWindow, Order, QuorumClusterSpec, Trigger},
     status::{
-        ApprovalStatus, Election, GateStatus, GivenUp, HandOver, Mark, PodDuration, PodSince, Question,
+        ApprovalStatus, Election, GateStatus, GivenUp, HandOver, Mark, NextTarget, PodDuration, PodSince, Question,
         QuorumClusterStatus, Snapshot, SnapshotAttempt, Stage, Upgrade,
     },
 };
@@ -282,6 +282,7 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         hand_overs,
         hand_over,
         abandoned_pods,
+        next_target,
         snapshot,
         stage,
         replacing,
@@ -318,6 +319,12 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         hand_overs: number("handOvers", *hand_overs)?,
         hand_over: hand_over.as_ref().map(read_hand_over).transpose()?,
         abandoned: abandoned_pods.iter().map(MemberName::new).collect(),
+        next_target: next_target
+            .as_ref()
+            .map(|next| {
+                Ok(Target { version: version("nextTarget.version", &next.version)?, image: next.image.clone() })
+            })
+            .transpose()?,
         snapshot: snapshot.as_ref().map(read_snapshot).transpose()?,
         stage: stage.as_ref().map(read_stage).transpose()?,
         replacing: replacing
@@ -401,6 +408,7 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         hand_overs,
         hand_over,
         abandoned,
+        next_target,
         snapshot,
         stage,
         replacing,
@@ -433,6 +441,9 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
             attempts: number(asked.attempts),
         }),
         abandoned_pods: abandoned.iter().map(ToString::to_string).collect(),
+        next_target: next_target
+            .as_ref()
+            .map(|next| NextTarget { version: next.version.to_string(), image: next.image.clone() }),
         snapshot: snapshot.as_ref().map(|taken| Snapshot {
             size: i64::try_from(taken.bytes).unwrap_or(i64::MAX),
             checksum: taken.sha256.clone(),
@@ -610,6 +621,7 @@ mod tests {
         record.settled_since = [(MemberName::new("pd-2"), at(180))].into();
         record.marks = [(MemberName::new("pd-2"), Mark { index: 7, since: at(190), reached: Some(at(195)) })].into();
         record.next = Some(MemberName::new("pd-1"));
+        record.next_target = Some(record.from.clone());
         record.snapshot = Some(Snapshot { bytes: 7, sha256: "5f".into(), place: "volume backups/1.db".into() });
         let written = upgrade(&record, 3, None);
         assert_eq!(written.durations[0].took, "1m 12s 250ms");

@@ -144,3 +144,34 @@ async fn set_finalizers(actor: Actor<'_>, resource: &QuorumCluster, finalizers: 
     actor.context.own_writes.wrote(&what, written.metadata.resource_version.as_deref());
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::apps::v1::StatefulSet;
+    use serde_json::{Value, json};
+    use windlass_api::status::{Adopted, Found};
+
+    use super::restoring_patch;
+
+    fn set(strategy: &Value) -> StatefulSet {
+        serde_json::from_value(json!({
+            "metadata": {"name": "pd"},
+            "spec": {"selector": {}, "template": {}, "serviceName": "pd", "updateStrategy": strategy},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_was_replaced_comes_back_with_fields_that_nobody_here_knows() {
+        let found = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 1, "maxUnavailable": "30%", "pace": "slow"}});
+        let adopted =
+            Adopted { type_: "RollingUpdate".into(), partition: Some(1), strategy: Some(Found(found.clone())) };
+        let patch = restoring_patch(&adopted, &set(&json!({"type": "OnDelete"})));
+        assert_eq!(patch, [json!({"op": "add", "path": "/spec/updateStrategy", "value": found})]);
+        // Where the type stayed, the partition alone was touched: what people changed of the rest meanwhile is theirs.
+        let patch =
+            restoring_patch(&adopted, &set(&json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 3}})));
+        let path = "/spec/updateStrategy/rollingUpdate/partition";
+        assert_eq!(patch, [json!({"op": "add", "path": path, "value": 1})]);
+    }
+}

@@ -65,7 +65,9 @@ fn wanted(resource: &QuorumCluster, set: &StatefulSet) -> Result<String, Hold> {
     if let Some(upgrade) = resource.status.as_ref().and_then(|status| status.upgrade.as_ref()) {
         // Where somebody else writes the template, that is what comes next, whatever is on record.
         return match resource.spec.trigger {
-            windlass_api::quorum_cluster::Trigger::Version => Ok(upgrade.target_image.clone()),
+            windlass_api::quorum_cluster::Trigger::Version => {
+                Ok(upgrade.next_target.as_ref().map_or(&upgrade.target_image, |next| &next.image).clone())
+            }
             windlass_api::quorum_cluster::Trigger::Template => Ok(validate::container(resource, set)?.1),
         };
     }

@@ -65,7 +65,7 @@ pub fn validate(resource: &QuorumCluster, observed: &Observed) -> Result<Validat
     // The deadline is for getting ready; for how long a pod must stay so is the StatefulSet's to say.
     want.deadlines.ready = want.deadlines.ready.saturating_add(view.workload.min_ready);
     if want.snapshot.is_some()
-        && view.record.is_none()
+        && view.record.as_ref().is_none_or(|record| record.next_target.is_some())
         && let Err(hold) = &observed.executor_image
     {
         return Err(hold.clone());

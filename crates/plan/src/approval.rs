@@ -69,7 +69,9 @@ pub(crate) fn take_in<'a>(want: &Want, view: &'a View) -> Cow<'a, View> {
     }
     counts.retain(|question| {
         let moved = |from: &MemberName| view.quorum.leader.known().is_some_and(|leader| leader != from);
-        let same = question.target == *target(want, view.record.as_ref()) || bug::active(Bug::ApprovalOfAnother);
+        // What is wanted counts also while another upgrade is under way: it may take that one's place.
+        let meant = [Some(&want.target), view.record.as_ref().map(|record| &record.target)];
+        let same = meant.contains(&Some(&question.target)) || bug::active(Bug::ApprovalOfAnother);
         same && !question.hand_over.as_ref().is_some_and(moved)
     });
     if !fresh && counts == *granted {

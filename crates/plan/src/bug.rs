@@ -96,6 +96,8 @@ pub enum Bug {
     SwitchHeldBack,
     /// The template is written before the controller has concluded the switch from OnDelete to RollingUpdate.
     SwitchNotConcluded,
+    /// Another target half way is written without asking the gates that the first one was asked.
+    RetargetUngated,
     /// A switch to RollingUpdate that came to nothing is left standing with partition 0.
     SwitchLeftStanding,
     /// The strategy is switched before the snapshot is taken.

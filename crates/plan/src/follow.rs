@@ -55,6 +55,11 @@ pub(crate) fn begin(want: &Want, view: &View, slot: &mut Option<Record>, partiti
         Record::begin(Order::LeaderLast, from, image(want.target.version.clone()), partition, partition, now);
     record.revision = Some(view.workload.update_revision.clone());
     if let Some(before) = before {
+        // Another template passes the gates that the first one passed.
+        if let Some(first) = gate::may_follow(want, view, now).filter(|_| !bug::active(Bug::RetargetUngated)) {
+            *slot = Some(before);
+            return first;
+        }
         // Replaced for a template that was given up: one of them that is broken goes first.
         let replaced = view.outdated().filter(|pod| before.revision.as_ref() == Some(&pod.revision));
         let replaced: Vec<_> = replaced.map(|pod| pod.name.clone()).collect();

@@ -193,6 +193,13 @@ pub(crate) fn to_begin(want: &Want, order: Order) -> impl Iterator<Item = &'stat
     firm.into_iter().chain(policies)
 }
 
+/// Where the gates stand that another target must pass before it takes the place of the one that is under way.
+pub(crate) fn states_of_next(want: &Want, view: &View, order: Order, now: Timestamp) -> Vec<GateState> {
+    let Some(victim) = view.pods.last() else { return Vec::new() };
+    let ask = Ask { want, view, record: None, version: &want.target.version, victim, now };
+    outcome::evaluate(policies_to_begin(want, order), &ask).collect()
+}
+
 /// Where every gate stands before the next step that disturbs a member; empty where there is no such step to take.
 pub(crate) fn states(want: &Want, view: &View, record: Option<&Record>, now: Timestamp) -> Vec<GateState> {
     let victim = match record {

@@ -89,11 +89,15 @@ fn write_back(record: &Record) -> Decision {
     Decision::Act(Step::WriteTemplate { image: record.from.image.clone(), strategy: Some(Strategy::OnDelete) })
 }
 
+/// The write that put it back was lost. None if it landed, or somebody wrote yet another one.
+pub(crate) fn put_back_again(view: &View, record: &Record) -> Option<Decision> {
+    (view.workload.image == record.target.image).then(|| write_back(record))
+}
+
 /// The template was put back: until its first member is well after all, or a person says what to do.
 pub(crate) fn stay(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Decision {
-    if view.workload.image == record.target.image {
-        // The write was lost.
-        return write_back(record);
+    if let Some(again) = put_back_again(view, record) {
+        return again;
     }
     if view.workload.image != record.from.image {
         return halt(template_changed(view, record));

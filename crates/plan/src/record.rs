@@ -53,6 +53,8 @@ pub struct Record {
     pub proof: Proof,
     /// Members that were replaced for a target that was given up since. One of them that is broken may be deleted (H44).
     pub abandoned: BTreeSet<MemberName>,
+    /// The target that takes this one's place as soon as its gates let it. Nobody is let go for this one meanwhile.
+    pub next_target: Option<Target>,
     /// The snapshot that was taken before it began.
     pub snapshot: Option<Snapshot>,
     /// What is being waited for, and since when.
@@ -96,6 +98,7 @@ impl Record {
             hand_over: None,
             proof: Proof::Pending,
             abandoned: BTreeSet::new(),
+            next_target: None,
             snapshot: None,
             stage: None,
             replacing: None,

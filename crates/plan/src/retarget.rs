@@ -1,7 +1,8 @@
 //! What happens when somebody changes their mind half way: a revert, a new target, a corrected version (H10, H15).
 //!
 //! Under OnDelete a new target is written at once. Under a partition it is while nothing is replaced; afterwards it waits its turn, unless the present one can't be reached
-//! because the members that were replaced for it are broken (ADR 0005). Going back to where the upgrade came from is a revert, and a
+//! because the members that were replaced for it are broken (ADR 0005). Wherever it is written, it has passed the gates that the first one
+//! passed: until then nobody is let go for the one that nobody wants any more. Going back to where the upgrade came from is a revert, and a
 //! revert is finished first, with the same exception.
 
 use jiff::Timestamp;
@@ -11,10 +12,11 @@ use crate::{
     decision::{Decision, Hold},
     gate, mend,
     order::Order,
-    poison::Proof,
+    poison::{self, Proof},
     reason::Reason,
     record::Record,
-    rollout::{begin, halt, wait_or_halt, write_template},
+    rollout::{SOON, begin, halt, note_completed, wait, wait_or_halt, write_template},
+    snapshot::{self, Snapshot},
     version::Version,
     want::{Target, Want},
     workload::{Pod, View},
@@ -97,14 +99,71 @@ fn leader_version(view: &View) -> Result<(), Hold> {
     }
 }
 
-/// A new target before any member was touched, or because the ones that were are broken: nothing stands in the way.
-pub(crate) fn retarget(
+/// Whether another target shall take the place of the one that is under way. One that waits its turn does not (ADR 0004).
+pub(crate) fn is_due(want: &Want, view: &View, record: &Record, now: Timestamp) -> Result<bool, Hold> {
+    if want.target == record.target || is_revert(want, record) {
+        return Ok(false);
+    }
+    match record.order {
+        // Whoever is lost comes back from the newest template, so no member goes back (H10).
+        Order::LeaderLast => match retarget_is_safe(want, view, record) {
+            Ok(()) => Ok(true),
+            Err(hold) if record.is_put_back() => Err(hold),
+            Err(_) => Ok(false),
+        },
+        // When members are replaced already, holding everything again would bring one that is evicted back on the old version (H10).
+        // A target that can't be reached is given up all the same (H44).
+        Order::ReverseOrdinal => {
+            let untouched =
+                !record.reverting && (!anything_replaced(view, record) || bug::active(Bug::RetargetHalfWay));
+            Ok(mend::needs_another_target(want, view, record, now)? || untouched)
+        }
+    }
+}
+
+/// What comes before the new target's template: the same as before the first one's. None where nothing does.
+fn first(want: &Want, view: &View, record: &Record, now: Timestamp) -> Option<Decision> {
+    if bug::active(Bug::RetargetUngated) {
+        return None;
+    }
+    if view.pods.is_empty() {
+        return Some(wait(Hold::new(Reason::PodNotReady, "there are no pods"), SOON));
+    }
+    gate::may_begin(want, view, record.order, now).or_else(|| snapshot_for(want, view, record, now).err())
+}
+
+/// The snapshot that the new target begins with: another one, unless members were replaced since the first. That is the state to go back
+/// to then, and a later one would be of neither version.
+fn snapshot_for(want: &Want, view: &View, record: &Record, now: Timestamp) -> Result<Option<Snapshot>, Decision> {
+    match &record.snapshot {
+        Some(taken) if anything_replaced(view, record) => Ok(Some(taken.clone())),
+        taken => Ok(snapshot::before(want, view, now)?.or_else(|| taken.clone())),
+    }
+}
+
+/// Another target is due: its template, or what comes before that. What nobody can live on does not stand meanwhile (H21).
+pub(crate) fn take_place(
     want: &Want,
     view: &View,
     slot: &mut Option<Record>,
     partition: u32,
     now: Timestamp,
 ) -> Decision {
+    let Some(record) = slot else { return Decision::Done };
+    let seen = poison::as_if_it_stood(view, record).into_owned();
+    let Some(first) = first(want, &seen, record, now) else { return retarget(want, &seen, slot, partition, now) };
+    if record.is_put_back() {
+        return poison::put_back_again(view, record).unwrap_or(first);
+    }
+    if record.is_changed(view) && record.revision.is_some() {
+        return first;
+    }
+    note_completed(want, view, record);
+    poison::put_back(want, view, record, now).unwrap_or(first)
+}
+
+/// A new target before any member was touched, or because the ones that were are broken: nothing stands in the way.
+fn retarget(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32, now: Timestamp) -> Decision {
     let Some(record) = slot.take() else { return Decision::Done };
     let from = match record.order {
         Order::ReverseOrdinal if anything_replaced(view, &record) => mend::held(view, &record).clone(),
@@ -112,14 +171,19 @@ pub(crate) fn retarget(
         Order::LeaderLast if record.proof == Proof::Proven || record.from == want.target => record.target.clone(),
         Order::ReverseOrdinal | Order::LeaderLast => record.from.clone(),
     };
-    if let Err(hold) = passable(want, view, &want.target, &from.version) {
-        *slot = Some(record);
-        return halt(hold);
-    }
+    let snapshot = snapshot_for(want, view, &record, now);
+    let ready = passable(want, view, &want.target, &from.version).map_err(halt).and(snapshot);
+    let snapshot = match ready {
+        Ok(snapshot) => snapshot,
+        Err(first) => {
+            *slot = Some(record);
+            return first;
+        }
+    };
     let mut next = Record::begin(record.order, from, want.target.clone(), record.partition, partition, now);
     next.previous_partitions.extend(record.previous_partitions.iter().copied());
     let broken: Vec<_> = mend::broken_members(want, view, &record, now).collect();
-    let mut next = next.instead_of(record);
+    let mut next = Record { snapshot, ..next.instead_of(record) };
     next.abandoned.extend(broken);
     if next.order == Order::ReverseOrdinal {
         next.move_partition(partition, view.workload.replicas);

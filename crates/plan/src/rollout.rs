@@ -29,7 +29,7 @@ use crate::{
     record::Record,
     request::{self, GivenUp, Way},
     rest::at_rest,
-    retarget::{anything_replaced, correct_version, is_revert, retarget, retarget_is_safe, revert},
+    retarget::{self, correct_version, is_revert, revert},
     snapshot,
     stage::StageKind,
     want::{Trigger, Want},
@@ -65,8 +65,18 @@ pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
         record.next = order::next(want, view, record).map(|pod| pod.name.clone());
     }
     let parked = parking::after(&decision, view, record.as_ref());
-    let gates = gate::states(want, view, record.as_ref(), now);
-    let approvals = approval::outlook(want, view, record.as_ref(), &gates);
+    // Where another target is to take its place, that one's gates are what counts.
+    let pursued = want.trigger == Trigger::Version && given_up.is_none();
+    let due = |record: &Record| pursued && retarget::is_due(want, view, record, now) == Ok(true);
+    if let Some(record) = &mut record {
+        record.next_target = due(record).then(|| want.target.clone());
+    }
+    let asked = record.as_ref().filter(|record| record.next_target.is_none());
+    let gates = match record.as_ref().filter(|record| record.next_target.is_some()) {
+        Some(record) => gate::states_of_next(want, view, record.order, now),
+        None => gate::states(want, view, asked, now),
+    };
+    let approvals = approval::outlook(want, view, asked, &gates);
     Plan { decision, record, gates, approvals, given_up, attempt, parked, heard: true }
 }
 
@@ -163,27 +173,15 @@ fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32
     if let Err(hold) = correct_version(want, view, record) {
         return halt(hold);
     }
-    if want.target != record.target && record.order == Order::LeaderLast {
-        // Whoever is lost comes back from the newest template, so no member goes back (H10).
-        match retarget_is_safe(want, view, record) {
-            Ok(()) => return retarget(want, &seen, slot, partition, now),
-            Err(hold) if record.is_put_back() => return halt(hold),
-            Err(_) => {}
-        }
-    } else if want.target != record.target {
-        let untouched = !record.reverting && (!anything_replaced(view, record) || bug::active(Bug::RetargetHalfWay));
-        // A target that changed when members are replaced already waits its turn: holding everything again would bring a replaced
-        // member that is evicted back on the old version (H10). One that can't be reached is given up (H44).
-        match mend::needs_another_target(want, view, record, now) {
-            Ok(broken) if broken && bug::active(Bug::MendBeforeTemplate) => {
-                if let Some(pod) = view.pods.last() {
-                    return mend::delete(record, pod);
-                }
+    match retarget::is_due(want, view, record, now) {
+        Ok(true) if bug::active(Bug::MendBeforeTemplate) && record.order == Order::ReverseOrdinal => {
+            if let Some(pod) = view.pods.last().filter(|pod| mend::is_broken(want, view, record, pod, now)) {
+                return mend::delete(record, pod);
             }
-            Ok(broken) if broken || untouched => return retarget(want, view, slot, partition, now),
-            Ok(_) => {}
-            Err(hold) => return wait_or_halt(hold),
         }
+        Ok(true) => return retarget::take_place(want, view, slot, partition, now),
+        Ok(false) => {}
+        Err(hold) => return wait_or_halt(hold),
     }
     if record.is_put_back() {
         return poison::stay(want, view, record, now);
@@ -237,17 +235,7 @@ pub(crate) fn write_template(record: &Record, replicas: u32) -> Decision {
 
 /// The template is in place: the next member, or the end.
 pub(crate) fn roll(want: &Want, view: &View, record: &mut Record, partition: u32, now: Timestamp) -> Decision {
-    let version = record.target.version.clone();
-    // Who was done once stays so, broken, gone or on the way: its data is of this target. The gates look at everybody again before
-    // anybody goes (D5).
-    let done = |name: &MemberName| match view.pod(name) {
-        Some(pod) if view.is_outdated(pod) => false,
-        Some(pod) if gate::settled(want, view, &version, pod).is_ok() => true,
-        Some(_) | None => record.completed.contains(name),
-    };
-    record.completed = (0..view.workload.replicas).map(|index| view.workload.member(index)).filter(done).collect();
-    poison::note_proof(record);
-
+    note_completed(want, view, record);
     if let Some(decision) = await_hand_over(want, view, record, now) {
         return decision;
     }
@@ -289,6 +277,20 @@ pub(crate) fn roll(want: &Want, view: &View, record: &mut Record, partition: u32
         Err(hold) => return wait_or_halt(hold),
     };
     order::let_go(want, view, record, victim, Exits { partition, through }, now)
+}
+
+/// Notes who is done, and so whether the template has proven itself.
+pub(crate) fn note_completed(want: &Want, view: &View, record: &mut Record) {
+    let version = record.target.version.clone();
+    // Who was done once stays so, broken, gone or on the way: its data is of this target. The gates look at everybody again before
+    // anybody goes (D5).
+    let done = |name: &MemberName| match view.pod(name) {
+        Some(pod) if view.is_outdated(pod) => false,
+        Some(pod) if gate::settled(want, view, &version, pod).is_ok() => true,
+        Some(_) | None => record.completed.contains(name),
+    };
+    record.completed = (0..view.workload.replicas).map(|index| view.workload.member(index)).filter(done).collect();
+    poison::note_proof(record);
 }
 
 /// While leadership is on its way nobody knows who leads; that is what was asked for, and its own clock runs.

@@ -106,7 +106,7 @@ pub(crate) fn attempt(decision: &Decision, view: &View, record: Option<&Record>)
     if let Decision::Act(Step::TakeSnapshot { attempt }) = decision {
         return Some(attempt.clone());
     }
-    let begins = record.is_some() && view.record.is_none();
+    let begins = record.is_some_and(|record| view.record.as_ref().is_none_or(|before| before.target != record.target));
     view.attempt.clone().map(|attempt| Attempt { spent: attempt.spent || begins, ..attempt })
 }
 

@@ -66,6 +66,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::RefusedStopsAll,
     Bug::ReservedNotCounted,
     Bug::RetargetHalfWay,
+    Bug::RetargetUngated,
     Bug::ScaleUpNotParked,
     Bug::SharedFieldManager,
     Bug::SilencePassedBy,

@@ -50,7 +50,7 @@ fn at_rest_the_strategy_becomes_what_it_was() {
 #[test]
 fn a_set_that_is_scaled_up_at_rest_is_held_again() {
     let scaled = pd::after(AT_REST, set(&json!({"spec": {"replicas": 4}})));
-    let tale = tell(three(), vec![scaled.clone(), pd::after(A_WHILE, support::mark())]);
+    let tale = tell(three(), vec![scaled.clone()]);
     assert_eq!(tale.strategy(), rolling(4));
     assert_eq!(tale.last_said(0..tale.journal.len()).reason, "UpToDate");
     let tale = tell(three(), vec![scaled, delete_after(A_WHILE)]);

@@ -98,13 +98,10 @@ fn a_rolling_set_becomes_on_delete_and_gets_its_strategy_back() {
 /// What we replaced of a strategy comes back as it was, whatever is in it; the rest of it is never touched.
 #[test]
 fn all_of_a_strategy_comes_back() {
-    let found = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0, "maxUnavailable": 1}});
+    let found = rolling(1);
     let own = |objects| with(objects, "StatefulSet", |set| set["spec"]["updateStrategy"] = found.clone());
     let gone = vec![pd::after(AT_REST, Action::Delete(pd::subject())), pd::after(A_WHILE, support::mark())];
-    for (order, on_the_way) in [
-        ("LeaderLast", json!({"type": "OnDelete"})),
-        ("ReverseOrdinal", json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 3, "maxUnavailable": 1}})),
-    ] {
+    for (order, on_the_way) in [("LeaderLast", json!({"type": "OnDelete"})), ("ReverseOrdinal", rolling(3))] {
         let tale = tell_until(ordered(own(three()), order), gone.clone(), Ending::Ready);
         tale.was_safe();
         let said = tale.last_said(tale.before_all()).status.clone();

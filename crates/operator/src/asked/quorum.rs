@@ -37,7 +37,10 @@ pub fn asker(resource: &QuorumCluster) -> Asker {
 /// What webhooks are told.
 fn about(resource: &QuorumCluster) -> Map<String, Value> {
     let status = resource.status.clone().unwrap_or_default();
-    let target = status.upgrade.as_ref().map(|upgrade| upgrade.target_version.clone());
+    let target = status
+        .upgrade
+        .as_ref()
+        .map(|upgrade| upgrade.next_target.as_ref().map_or(&upgrade.target_version, |next| &next.version).clone());
     let completed = status.upgrade.map(|upgrade| upgrade.completed_pods).unwrap_or_default();
     let own = json!({"namespace": resource.namespace(), "name": resource.name_any(), "uid": resource.uid()});
     Map::from_iter([
@@ -123,6 +126,8 @@ enum Phase {
     Before,
     /// One is under way.
     Within,
+    /// One is under way, and another shall take its place.
+    Between,
     /// All members are replaced and well.
     After,
 }
@@ -141,6 +146,7 @@ impl Phase {
         match &status.upgrade {
             None if status.conditions.iter().any(ready) => Self::Idle,
             None => Self::Before,
+            Some(upgrade) if upgrade.next_target.is_some() => Self::Between,
             Some(upgrade) if upgrade.completed_pods.len() >= members => Self::After,
             Some(_) => Self::Within,
         }
@@ -149,8 +155,8 @@ impl Phase {
     fn asks(self, when: When) -> bool {
         match (self, when) {
             (Self::Idle, _) => false,
-            (Self::Before | Self::Within | Self::After, When::BeforeMember) => true,
-            (phase, When::BeforeUpgrade) => phase == Self::Before,
+            (Self::Before | Self::Between | Self::Within | Self::After, When::BeforeMember) => true,
+            (phase, When::BeforeUpgrade) => matches!(phase, Self::Before | Self::Between),
             (phase, When::AfterUpgrade) => phase == Self::After,
         }
     }

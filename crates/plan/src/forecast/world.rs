@@ -80,7 +80,11 @@ impl World {
 
     /// Of an image that comes after the one that the nodes were asked about, nobody has pulled anything yet.
     fn look_at_nodes(&mut self) {
-        let target = self.view.record.as_ref().map_or(&self.want.target, |record| &record.target);
+        let target = self
+            .view
+            .record
+            .as_ref()
+            .map_or(&self.want.target, |record| record.next_target.as_ref().unwrap_or(&record.target));
         let Fact::Known(Pulls { image, nodes }) = &mut self.view.pulls else { return };
         if *image != target.image {
             image.clone_from(&target.image);

@@ -119,7 +119,7 @@ fn a_switch_that_is_withdrawn_is_put_back() {
 fn a_snapshot_comes_before_the_switch() {
     let mut world = World::on_delete(3, 0);
     world.want.order = Some(Order::ReverseOrdinal);
-    world.want.snapshot = Some(std::time::Duration::from_mins(10));
+    world.want.snapshot = Some(Duration::from_mins(10));
     world.outcome = Progress::Failed("no space left".into());
     let _ = world.run();
     assert_eq!(world.count("StrategySwitched"), 0);
@@ -149,6 +149,16 @@ fn a_mend_costs_no_quorum() {
 
 fn another_target_half_way_waits_its_turn() {
     assert!(!matches!(decide(&want(NEWER), &half_way(3, 0, 1)), Decision::Act(Step::WriteTemplate { .. })));
+}
+
+fn another_target_is_asked_about() {
+    let mut world = World::on_delete(3, 0);
+    world.run_until_replaced(1);
+    (world.want.approval, world.want.target) = (windlass_plan::approval::Mode::BeforeUpgrade, target(NEWER));
+    for _ in 0..10 {
+        let _ = world.pass();
+    }
+    assert_eq!(world.templates(), [image(NEW)]);
 }
 
 fn an_upgrade_that_was_given_up_is_not_begun_again() {
@@ -317,6 +327,7 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 #[case(Bug::FollowsAnyTemplate, an_older_template_is_a_downgrade)]
 #[case(Bug::FollowsRollingUpdate, a_set_that_kubernetes_rolls_is_not_followed)]
 #[case(Bug::MendCostsQuorum, a_mend_costs_no_quorum)]
+#[case(Bug::RetargetUngated, another_target_is_asked_about)]
 #[case(Bug::RetargetHalfWay, another_target_half_way_waits_its_turn)]
 #[case(Bug::LeaderGoesFirst, an_upgrade_moves_leadership_once)]
 #[case(Bug::LostOneWaits, whoever_is_down_goes_first)]

@@ -1,10 +1,19 @@
 //! Minds that change half way: back, or on to something else.
 
+use std::time::Duration;
+
 use rstest::rstest;
-use windlass_plan::{Decision, Fact, Reason, Step, workload::Evictions};
+use windlass_plan::{
+    Decision, Fact, Hold, Reason, Step,
+    approval::Mode,
+    outcome::{CONCURRENT_OPERATION, ExternalGate, Outcome, When},
+    snapshot::Progress,
+    workload::Evictions,
+};
 
 use crate::support::{
-    Answer, NEW, NEWER, OLD, answer, hold, image, member_mut, name, partition, target, unknown, world::World,
+    Answer, NEW, NEWER, OLD, answer, hold, image, member_mut, name, partition, question, target, unknown, window,
+    world::World,
 };
 
 use Answer::Halt;
@@ -216,4 +225,161 @@ fn a_declared_downgrade_goes_all_the_way_and_back() {
     world.want.target = target(OLD);
     assert_eq!(world.run(), Decision::Done);
     assert!(world.everybody_runs(OLD));
+}
+
+// Another target passes the gates that the first one passed.
+
+type Close = fn(&mut World);
+
+fn locked(world: &mut World) {
+    let hold = Hold::new(Reason::Locked, "a restore");
+    world.view.external.push(ExternalGate::new(CONCURRENT_OPERATION, Outcome::Hold(hold)));
+}
+
+fn hooked(world: &mut World) {
+    let hold = Hold::new(Reason::AwaitingHook, "Hook/smoke: its Job has not begun");
+    world.view.external.push(ExternalGate {
+        name: "Hook/smoke".into(),
+        when: When::BeforeUpgrade,
+        outcome: Outcome::Hold(hold),
+        asked: None,
+        lacks_job: true,
+    });
+}
+
+fn unapproved(world: &mut World) {
+    world.want.approval = Mode::BeforeUpgrade;
+}
+
+fn unsaved(world: &mut World) {
+    (world.want.snapshot, world.outcome) = (Some(Duration::from_mins(10)), Progress::Failed("no space left".into()));
+}
+
+/// Nothing is replaced yet, by a partition.
+fn untouched() -> World {
+    let mut world = World::new(3, 0);
+    let _ = world.run_until(|world| world.count("TemplateWritten") == 1);
+    world
+}
+
+/// One member is done, leader last.
+fn begun() -> World {
+    let mut world = World::on_delete(3, 0);
+    world.run_until_replaced(1);
+    world
+}
+
+/// The first member is broken, by a partition.
+fn broken() -> World {
+    let mut world = World::new(3, 0);
+    world.broken = [NEW].into();
+    let _ = world.run_until(|world| world.view.pods.iter().any(|pod| pod.trouble.is_some()));
+    world
+}
+
+/// The template of the first member that broke was put back, leader last.
+fn put_back() -> World {
+    let mut world = World::on_delete(3, 0);
+    world.broken = [NEW].into();
+    let _ = world.run_until(|world| world.view.record.as_ref().is_some_and(windlass_plan::Record::is_put_back));
+    world
+}
+
+#[rstest]
+#[case::approval(unapproved, Reason::AwaitingApproval)]
+#[case::lock(locked, Reason::Locked)]
+#[case::hook(hooked, Reason::AwaitingHook)]
+fn another_target_waits_for_its_gates(
+    #[values(untouched, begun, broken, put_back)] begin: fn() -> World,
+    #[case] close: Close,
+    #[case] reason: Reason,
+) {
+    waits(begin(), close, reason);
+}
+
+/// A snapshot is taken of what nobody has left yet.
+#[rstest]
+#[case::untouched(untouched, unsaved, Reason::SnapshotFailed)]
+#[case::no_snapshot_at_all(begun, unsaved, Reason::SnapshotFailed)]
+fn another_target_waits_for(#[case] begin: fn() -> World, #[case] close: Close, #[case] reason: Reason) {
+    waits(begin(), close, reason);
+}
+
+/// Under OnDelete the template is the first step for everybody.
+#[rstest]
+fn another_target_waits_for_a_window(#[values(begun, put_back)] begin: fn() -> World) {
+    let mut world = begin();
+    world.want.windows = vec![window("0 0 29 2 *", 1, "UTC")];
+    world.want.target = target(NEWER);
+    (world.view.workload.observed, world.view.evictions) = (true, Evictions::HeldBy("pd-pdb".into()));
+    let templates = world.templates().len();
+    let decision = world.pass();
+    assert_eq!((answer(&decision), world.templates().len()), (Answer::Wait(Reason::WindowClosed), templates));
+    world.want.windows = vec![];
+    assert_eq!(world.run(), Decision::Done, "{:?}", world.steps);
+    assert!(world.everybody_runs(NEWER));
+}
+
+#[track_caller]
+fn waits(mut world: World, close: Close, reason: Reason) {
+    close(&mut world);
+    world.want.target = target(NEWER);
+    let before = (world.templates().len(), world.replaced(), world.permits(), world.mended().len());
+    for _ in 0..20 {
+        let _ = world.pass();
+    }
+    let record = world.view.record.clone().expect("it is under way");
+    assert_eq!((record.target, record.next_target), (target(NEW), Some(target(NEWER))));
+    let after = (world.templates().len(), world.replaced(), world.permits(), world.mended().len());
+    assert_eq!(before, after, "nobody is let go for what nobody wants: {:?}", world.steps);
+    let decision = world.pass();
+    assert_eq!(hold(&decision).reason, reason, "{decision:?}");
+
+    (world.want.approval, world.want.snapshot) = (Mode::None, None);
+    world.view.external.clear();
+    assert_eq!(world.run(), Decision::Done, "{:?}", world.steps);
+    assert!(world.everybody_runs(NEWER));
+}
+
+#[test]
+fn what_is_asked_is_the_new_target_and_its_answer_counts() {
+    for mut world in [untouched(), begun()] {
+        unapproved(&mut world);
+        world.want.target = target(NEWER);
+        let _ = world.pass();
+        let _ = world.pass();
+        assert_eq!(world.view.approvals.asked, Some(question(NEWER, None)));
+        world.view.approvals.fresh = true;
+        assert_eq!(world.run(), Decision::Done, "{:?}", world.steps);
+        assert!(world.everybody_runs(NEWER));
+    }
+}
+
+/// Where it waits its turn, the one before goes on with what was approved for it.
+#[test]
+fn a_target_that_waits_its_turn_holds_nobody_up() {
+    let mut world = replaced(1);
+    world.view.approvals.granted = vec![question(NEW, None)];
+    unapproved(&mut world);
+    world.want.target = target(NEWER);
+    let _ = world.run_until(|world| world.view.approvals.asked == Some(question(NEWER, None)));
+    assert!(world.everybody_runs(NEW), "{:?}", world.steps);
+    assert_eq!(world.templates(), [image(NEW)]);
+}
+
+/// The snapshot of before the first one is the state to go back to; before anybody was replaced, another one is newer.
+#[test]
+fn another_target_has_a_snapshot_of_its_own_only_while_nobody_was_replaced() {
+    for (begin, taken) in [(World::new(3, 0), 2), (World::on_delete(3, 0), 1)] {
+        let (mut world, order) = (begin, taken);
+        world.want.snapshot = Some(Duration::from_mins(10));
+        if order == 2 {
+            let _ = world.run_until(|world| world.count("TemplateWritten") == 1);
+        } else {
+            world.run_until_replaced(1);
+        }
+        world.want.target = target(NEWER);
+        assert_eq!(world.run(), Decision::Done, "{:?}", world.steps);
+        assert_eq!((world.count("SnapshotBegun"), world.everybody_runs(NEWER)), (taken, true));
+    }
 }

@@ -357,7 +357,9 @@ fn a_downgrade_is_noted() {
 fn really(world: &mut World) -> (Vec<Step>, bool) {
     let before = world.steps.len();
     let mut paused_for = 0;
+    let mut asked = false;
     for _ in 0..3_000 {
+        let began = world.now;
         match world.pass() {
             Decision::Done => return (world.steps.split_off(before), true),
             Decision::Halt { .. } => return (world.steps.split_off(before), false),
@@ -365,7 +367,13 @@ fn really(world: &mut World) -> (Vec<Step>, bool) {
                 // People take longer than what is on its way.
                 paused_for += u32::from(on.reason == Reason::Paused);
                 world.want.paused &= paused_for < 30;
-                world.view.approvals.fresh = on.reason == Reason::AwaitingApproval;
+                if on.reason.is_idle() {
+                    // Long before it goes on whoever was on their way is back, and somebody looks.
+                    world.now = world.now.min(began + Duration::from_mins(1));
+                    (0..10).for_each(|_| world.let_kubernetes_work());
+                }
+                world.view.approvals.fresh = asked && on.reason == Reason::AwaitingApproval;
+                asked = on.reason == Reason::AwaitingApproval;
             }
             Decision::Act(_) => {}
         }

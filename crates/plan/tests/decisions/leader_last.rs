@@ -16,8 +16,8 @@ use windlass_plan::{
 
 use crate::support::{
     Answer, NEW, NEWER, OLD, answer, decide, half_way_on_delete, hold, image, member, member_mut, name, noon, plan,
-    pod, pod_mut, record_mut, remove_pod, rest, rest_on_delete, revision, snapshot, target, theirs, unknown, version, want,
-    world::World,
+    pod, pod_mut, record_mut, remove_pod, rest, rest_on_delete, revision, snapshot, target, theirs, unknown, version,
+    want, world::World,
 };
 
 use Answer::{Act, Halt, Wait};

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use windlass_plan::{
     MemberName, Pod, Step, View, Want,
     approval::{Mode, Question},
-    outcome::Outcome,
+    outcome::{CONCURRENT_OPERATION, Outcome},
+    want::Target,
 };
 
 use super::POSITION;
@@ -24,6 +25,8 @@ pub struct Gatekeeper {
     took: Vec<Duration>,
     /// In the upgrade that began then.
     upgrade: Option<Timestamp>,
+    /// What the last template was written for.
+    written: Option<Target>,
     /// What people approved, as it was shown to them.
     pub approved: Vec<Question>,
 }
@@ -59,7 +62,11 @@ impl Gatekeeper {
         let leaves = match step {
             Step::HandOver { from, .. } => Some(from),
             Step::Permit { .. } | Step::Replace { .. } => None,
-            Step::TakeBack { .. } | Step::WriteTemplate { .. } => {
+            Step::WriteTemplate { .. } => {
+                self.begun = None;
+                return self.object_to_template(step, want, view, now);
+            }
+            Step::TakeBack { .. } => {
                 self.begun = None;
                 return;
             }
@@ -107,6 +114,24 @@ impl Gatekeeper {
         if let Step::Permit { pod, .. } | Step::Replace { pod, .. } = step {
             self.begun = Some((pod.clone(), now));
         }
+    }
+}
+
+impl Gatekeeper {
+    /// A template of another target, the first or a later one, is written when it is approved and nobody else is at work.
+    fn object_to_template(&mut self, step: &Step, want: &Want, view: &View, now: Timestamp) {
+        let record = view.record.as_ref().expect("recorded before the act");
+        let target = Some(record.target.clone());
+        if std::mem::replace(&mut self.written, target.clone()) == target || record.reverting {
+            return;
+        }
+        let aside = |gate: &str| want.overrides.get(gate).is_some_and(|until| now < *until);
+        let question = Question { target: record.target.clone(), hand_over: None };
+        let unapproved = want.approval == Mode::BeforeUpgrade && !self.approved.contains(&question);
+        assert!(!unapproved || aside("Approval"), "{step}, and nobody approved {question:?}");
+        let locked =
+            view.external.iter().any(|gate| gate.name == CONCURRENT_OPERATION && gate.outcome != Outcome::Pass);
+        assert!(!locked || aside(CONCURRENT_OPERATION), "{step}, and somebody else is at work");
     }
 }
 

@@ -142,7 +142,8 @@ impl World {
         if self.want.pre_pull.is_none() {
             return;
         }
-        let wanted = self.view.record.as_ref().map_or(&self.want.target, |record| &record.target);
+        let wanted = self.view.record.as_ref();
+        let wanted = wanted.map_or(&self.want.target, |record| record.next_target.as_ref().unwrap_or(&record.target));
         let runs = revision(&wanted.version.to_string());
         let look = |pod: &Pod| {
             let (node, bad) = (Self::node(pod.index), self.unpullable.contains(&pod.index));
@@ -286,7 +287,8 @@ impl World {
         let highest = self.view.outdated().next_back();
         match step {
             Step::TakeSnapshot { .. } => {
-                assert!(self.want.snapshot.is_some() && self.view.record.is_none());
+                let another = self.view.record.as_ref().is_none_or(|record| record.next_target.is_some());
+                assert!(self.want.snapshot.is_some() && another);
                 assert_ne!(self.view.snapshot, Fact::Known(Progress::Running), "H6: one Job at a time");
             }
             Step::StartJob { gate } => {
