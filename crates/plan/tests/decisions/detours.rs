@@ -311,7 +311,7 @@ fn another_target_waits_for_a_window(#[values(begun, put_back)] begin: fn() -> W
     let mut world = begin();
     world.want.windows = vec![window("0 0 29 2 *", 1, "UTC")];
     world.want.target = target(NEWER);
-    (world.view.workload.observed, world.view.evictions) = (true, Evictions::HeldBy("pd-pdb".into()));
+    (world.view.workload.observed, world.view.evictions) = (true, Evictions::Open);
     let templates = world.templates().len();
     let decision = world.pass();
     assert_eq!((answer(&decision), world.templates().len()), (Answer::Wait(Reason::WindowClosed), templates));
