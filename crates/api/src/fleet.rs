@@ -312,7 +312,17 @@ fn said(plan: &Plan) -> Said {
 
 fn conclude(status: &mut ServiceImageStatus, resource: &ServiceImage, said: &Said, now: Timestamp) {
     let generation = resource.metadata.generation.unwrap_or(0);
-    let before = std::mem::take(&mut status.conditions);
+    status.conditions = stated(&status.conditions, said, generation, now);
+    status.observed_generation = Some(generation);
+}
+
+/// The conditions of a ServiceImage that can't be read.
+pub fn unreadable(before: &[Condition], hold: &Hold, generation: i64, now: Timestamp) -> Vec<Condition> {
+    let (reason, message) = (hold.reason.name().to_owned(), hold.to_string());
+    stated(before, &Said { complete: false, going: false, stalled: true, reason, message }, generation, now)
+}
+
+fn stated(before: &[Condition], said: &Said, generation: i64, now: Timestamp) -> Vec<Condition> {
     let all = [
         ("Complete", Tri::from(said.complete)),
         ("InProgress", Tri::from(!said.complete)),
@@ -321,10 +331,8 @@ fn conclude(status: &mut ServiceImageStatus, resource: &ServiceImage, said: &Sai
         ("Stalled", Tri::from(said.stalled)),
     ];
     let written =
-        |(type_, state): (&str, Tri)| condition(&before, type_, state, &said.reason, &said.message, generation, now);
-    let conditions: Vec<Condition> = all.into_iter().map(written).collect();
-    status.conditions = conditions;
-    status.observed_generation = Some(generation);
+        |(type_, state): (&str, Tri)| condition(before, type_, state, &said.reason, &said.message, generation, now);
+    all.into_iter().map(written).collect()
 }
 
 /// How long nothing but numbers may change before they are written.

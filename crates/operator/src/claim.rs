@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass_api::{status::Election, translate};
 use windlass_plan::{
     Reason,
-    fence::{self, Claim},
+    fence::{self, Claim, Recorded},
 };
 
 use crate::execute::Actor;
@@ -22,12 +22,10 @@ pub enum Stand {
     Touch(Election),
 }
 
-/// Where this process stands with a resource whose status carries this election.
-pub fn stand(actor: Actor<'_>, written: Option<&Election>) -> Stand {
+/// Where this process stands with a resource that says this about who acts on it.
+pub fn stand(actor: Actor<'_>, recorded: &Recorded) -> Stand {
     let (context, now) = (actor.context, actor.context.clock.now());
-    // A claim that can't be read is none of ours: take over from it.
-    let recorded = written.and_then(|election| translate::election(election).ok());
-    match fence::claim(recorded.as_ref(), actor.term.id(), context.settings.longest_write, now) {
+    match fence::claim(recorded, actor.term.id(), context.settings.longest_write, now) {
         Claim::Held => Stand::Held,
         Claim::WaitUntil(until) => {
             context.metrics.hold(Reason::TakingOver);
@@ -35,7 +33,7 @@ pub fn stand(actor: Actor<'_>, written: Option<&Election>) -> Stand {
             Stand::Wait(until.duration_since(now).unsigned_abs().min(context.settings.longest_write))
         }
         Claim::Take(election) => {
-            if recorded.is_some() {
+            if recorded.is_somebody() {
                 context.metrics.take_over();
             }
             Stand::Claim(translate::written_election(&election))

@@ -5,11 +5,11 @@
 
 use std::{pin::pin, rc::Rc, time::Duration};
 
-use futures::{FutureExt, Stream, StreamExt, stream, stream::FuturesUnordered};
+use futures::{FutureExt, Stream, StreamExt, future::LocalBoxFuture, stream, stream::FuturesUnordered};
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
 use kube::{
     Api, Resource, ResourceExt,
-    core::{NamespaceResourceScope, PartialObjectMeta},
+    core::NamespaceResourceScope,
     runtime::{
         WatchStreamExt,
         utils::Backoff,
@@ -24,14 +24,15 @@ use crate::{
     execute::Actor,
     fleet,
     lease::{Lease, Term},
+    lenient::Glimpse,
     pass::{Next, pass},
     queue::{Key, Queue},
 };
 
 /// What a watch says: this resource may have changed.
 enum Wake {
-    /// A custom resource, and the StatefulSet that it names; its deletion too.
-    Resource(Key, String),
+    /// A custom resource; its deletion too.
+    Resource(Key),
     /// A StatefulSet, by namespace and name.
     Workload(String, String),
     /// A ServiceImage, by name; its deletion too.
@@ -42,10 +43,10 @@ enum Wake {
 pub async fn lead(context: &Context, lease: &Lease<'_>, term: &Term) {
     let actor = Actor { context, lease, term };
     let mut queue = Queue::default();
-    // Which resources a StatefulSet wakes.
-    let mut index = std::collections::BTreeMap::<Key, String>::new();
+    // Which resources a StatefulSet wakes: those that named it when they were last looked at, and those that were not looked at yet.
+    let mut index = std::collections::BTreeMap::<Key, Option<String>>::new();
     let mut wakes = pin!(wakes(context));
-    let mut running = FuturesUnordered::new();
+    let mut running = FuturesUnordered::<LocalBoxFuture<'_, (Key, (Next, Option<String>))>>::new();
     // Each ServiceImage is looked after for as long as it is there.
     let mut pokes = std::collections::BTreeMap::<String, Rc<Notify>>::new();
     let mut fleets = FuturesUnordered::new();
@@ -56,7 +57,10 @@ pub async fn lead(context: &Context, lease: &Lease<'_>, term: &Term) {
         tokio::select! {
             biased;
             () = &mut lost => return,
-            Some((key, next)) = running.next(), if !running.is_empty() => {
+            Some((key, (next, workload))) = running.next(), if !running.is_empty() => {
+                if workload.is_some() {
+                    index.insert(key.clone(), workload);
+                }
                 match next {
                     Next::After(delay) => queue.finish(&key, Some(Instant::now() + delay)),
                     Next::Rest(delay) => queue.rest(&key, Instant::now() + delay),
@@ -80,12 +84,13 @@ pub async fn lead(context: &Context, lease: &Lease<'_>, term: &Term) {
                         fleets.push(async move { fleet::look_after(actor, &name, &poke).await; name }.boxed_local());
                     }
                 }
-                Wake::Resource(key, workload) => {
+                Wake::Resource(key) => {
                     queue.wake(key.clone(), Instant::now());
-                    index.insert(key, workload);
+                    index.entry(key).or_default();
                 }
                 Wake::Workload(namespace, name) => {
-                    let woken = index.iter().filter(|(key, workload)| key.namespace == namespace && **workload == name);
+                    let names = |workload: &Option<String>| workload.as_ref().is_none_or(|workload| *workload == name);
+                    let woken = index.iter().filter(|(key, workload)| key.namespace == namespace && names(workload));
                     for (key, _) in woken {
                         queue.wake(key.clone(), Instant::now());
                     }
@@ -93,7 +98,7 @@ pub async fn lead(context: &Context, lease: &Lease<'_>, term: &Term) {
             },
             () = until(due), if due.is_some() => {
                 if let Some(key) = queue.take(Instant::now()) {
-                    running.push(async move { let next = pass(actor, &key).await; (key, next) }.boxed_local());
+                    running.push(async move { let looked = pass(actor, &key).await; (key, looked) }.boxed_local());
                 }
             }
         }
@@ -107,22 +112,15 @@ async fn until(due: Option<Instant>) {
     }
 }
 
-/// All watches, merged in a fixed order.
+/// All watches, merged in a fixed order. They carry names alone, so that no object can be too odd to wake anybody.
 fn wakes(context: &Context) -> impl Stream<Item = Wake> {
-    let resources =
-        watcher::watcher(api::<QuorumCluster>(context), watcher::Config::default()).backoff(Steady::default());
-    let resources = resources.flat_map(|event| stream::iter(touched(event))).map(|resource: QuorumCluster| {
-        let key = Key::of(&resource);
-        Wake::Resource(key, resource.spec.workload.stateful_set)
+    let resources = watched(api::<Glimpse<QuorumCluster>>(context));
+    let resources = resources.map(|resource| {
+        Wake::Resource(Key { namespace: resource.namespace().unwrap_or_default(), name: resource.name_any() })
     });
-    let sets = watcher::watcher(api::<PartialObjectMeta<StatefulSet>>(context), watcher::Config::default())
-        .backoff(Steady::default());
-    let sets = sets
-        .flat_map(|event| stream::iter(touched(event)))
-        .map(|set: PartialObjectMeta<StatefulSet>| Wake::Workload(set.namespace().unwrap_or_default(), set.name_any()));
-    let pods =
-        watcher::watcher(api::<PartialObjectMeta<Pod>>(context), watcher::Config::default()).backoff(Steady::default());
-    let pods = pods.flat_map(|event| stream::iter(touched(event))).filter_map(async |pod: PartialObjectMeta<Pod>| {
+    let sets = watched(api::<Glimpse<StatefulSet>>(context));
+    let sets = sets.map(|set| Wake::Workload(set.namespace().unwrap_or_default(), set.name_any()));
+    let pods = watched(api::<Glimpse<Pod>>(context)).filter_map(async |pod: Glimpse<Pod>| {
         let owner = pod
             .owner_references()
             .iter()
@@ -139,10 +137,17 @@ fn wakes(context: &Context) -> impl Stream<Item = Wake> {
 }
 
 fn fleets(context: &Context) -> impl Stream<Item = Wake> {
-    let all: Api<PartialObjectMeta<ServiceImage>> = Api::all(context.client.clone());
-    let events = watcher::watcher(all, watcher::Config::default()).backoff(Steady::default());
-    let touched = events.flat_map(|event| stream::iter(touched(event)));
-    touched.map(|resource: PartialObjectMeta<ServiceImage>| Wake::Fleet(resource.name_any()))
+    let all: Api<Glimpse<ServiceImage>> = Api::all(context.client.clone());
+    watched(all).map(|resource| Wake::Fleet(resource.name_any()))
+}
+
+/// Everything that is there or changes.
+fn watched<K>(api: Api<K>) -> impl Stream<Item = K>
+where
+    K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
+{
+    let events = watcher::watcher(api, watcher::Config::default()).backoff(Steady::default());
+    events.flat_map(|event| stream::iter(touched(event)))
 }
 
 fn api<K>(context: &Context) -> Api<K>

@@ -141,6 +141,24 @@ impl Error {
         }
     }
 
+    /// Nobody said that the write did not happen: it may have, or may still.
+    pub fn may_still_happen(&self) -> bool {
+        match self {
+            Self::NoAnswer { .. } => true,
+            // 429 is said before anything is done, and so is what a budget has against an eviction; whatever else goes wrong in a server, or
+            // on the way to it, says nothing.
+            Self::Kubernetes { .. } => {
+                self.code().is_none_or(|code| code >= 500) && self.refused_by_budget("").is_none()
+            }
+            Self::Lost
+            | Self::EvidenceTooOld(_)
+            | Self::Application(_)
+            | Self::Described(_)
+            | Self::Gone(_)
+            | Self::Held(_) => false,
+        }
+    }
+
     /// What the API server answered; none if it did not.
     fn code(&self) -> Option<u16> {
         let Self::Kubernetes { source, .. } = self else { return None };

@@ -16,9 +16,10 @@ use kube::{
     api::{DeleteParams, EvictParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
 };
 use serde_json::json;
+use tokio::time::Instant;
 use windlass_api::{QuorumCluster, status::Pulling};
 use windlass_plan::{
-    MemberName, Step,
+    MemberName, Reason, Step,
     bug::{self, Bug},
     workload::Strategy,
 };
@@ -33,6 +34,9 @@ use crate::{
     system::{self, Line},
     validate::{budget_name, init_containers},
 };
+
+/// Who touched an object last, and as what.
+const TOUCHED: &str = "windlass.dev/touched-by";
 
 /// The right to write: this process, in this term.
 #[derive(Clone, Copy)]
@@ -59,6 +63,28 @@ impl Actor<'_> {
         self.context.metrics.write(verb, answer.as_ref().err().map(Error::class));
         answer
     }
+
+    /// The same for what changes a StatefulSet, its pods or who may evict them. One that is not answered is remembered: nothing else is
+    /// decided about that StatefulSet before it can't happen any more.
+    pub async fn disrupt<T>(
+        &self,
+        verb: &'static str,
+        what: &str,
+        set: &StatefulSet,
+        send: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, Error> {
+        let answer = self.write(verb, what, send).await;
+        if answer.as_ref().is_err_and(Error::may_still_happen) && !bug::active(Bug::UnansweredForgotten) {
+            let over = Instant::now() + self.context.settings.longest_write;
+            self.context.unanswered.note(&key(set), over);
+        }
+        answer
+    }
+}
+
+/// How unanswered writes about a StatefulSet are found again.
+fn key(set: &StatefulSet) -> String {
+    format!("{}/{}", set.namespace().unwrap_or_default(), set.name_any())
 }
 
 /// Carries out a step on what was observed.
@@ -105,9 +131,9 @@ pub async fn execute(
         Step::HandOver { from, to } => hand_over(actor, resource, observed, from, to).await,
         Step::PutBackStrategy => patch_set(actor, set, strategy_patch(set, Strategy::OnDelete)).await,
         Step::DeletePod { pod, uid, .. } | Step::Replace { pod, uid, through: None, .. } => {
-            delete_pod(actor, observed, pod, uid).await
+            delete_pod(actor, observed, set, pod, uid).await
         }
-        Step::Replace { pod, uid, through: Some(budget), .. } => evict_pod(actor, observed, pod, uid, budget).await,
+        Step::Replace { pod, uid, through: Some(budget), .. } => evict_pod(actor, observed, set, pod, uid, budget).await,
         Step::HoldEvictions => hold_evictions(actor, resource, observed, set).await,
         Step::ReleaseEvictions => release_evictions(actor, observed, set).await,
     }
@@ -182,7 +208,8 @@ pub async fn patch_set(actor: Actor<'_>, set: &StatefulSet, mut patch: Vec<serde
     let api: Api<StatefulSet> = Api::namespaced(actor.context.client.clone(), &namespace);
     let what = format!("statefulsets/{namespace}/{name}");
     let params = PatchParams::default();
-    let written = actor.write("patch", &what, api.patch(&name, &params, &Patch::Json::<()>(patch))).await?;
+    let patch = Patch::Json::<()>(patch);
+    let written = actor.disrupt("patch", &what, set, api.patch(&name, &params, &patch)).await?;
     actor.context.own_writes.wrote(&what, written.metadata.resource_version.as_deref());
     Ok(())
 }
@@ -213,13 +240,19 @@ async fn hand_over(
 }
 
 /// Deletes a pod, broken or in its turn: the one that was seen, as it was seen, or none (H44). No eviction: our own budget allows none.
-async fn delete_pod(actor: Actor<'_>, observed: &Observed, name: &MemberName, uid: &str) -> Result<(), Error> {
+async fn delete_pod(
+    actor: Actor<'_>,
+    observed: &Observed,
+    set: &StatefulSet,
+    name: &MemberName,
+    uid: &str,
+) -> Result<(), Error> {
     let Seen { api, what, fence } = seen(actor, observed, name, uid)?;
     if bug::active(Bug::MendByEviction) {
-        return actor.write("evict", &what, api.evict(name.as_str(), &EvictParams::default())).await.map(|_| ());
+        return actor.disrupt("evict", &what, set, api.evict(name.as_str(), &EvictParams::default())).await.map(|_| ());
     }
     let params = DeleteParams { preconditions: fence, ..DeleteParams::default() };
-    actor.write("delete", &what, api.delete(name.as_str(), &params)).await.map(|_| ())
+    actor.disrupt("delete", &what, set, api.delete(name.as_str(), &params)).await.map(|_| ())
 }
 
 /// Evicts a pod in its turn, the one that was seen, as it was seen, within a budget of somebody else's (H12): whoever evicts another one
@@ -227,6 +260,7 @@ async fn delete_pod(actor: Actor<'_>, observed: &Observed, name: &MemberName, ui
 async fn evict_pod(
     actor: Actor<'_>,
     observed: &Observed,
+    set: &StatefulSet,
     name: &MemberName,
     uid: &str,
     budget: &str,
@@ -240,7 +274,7 @@ async fn evict_pod(
     });
     let params = PostParams::default();
     let sent = api.create_subresource::<_, kube::core::Status>("eviction", name.as_str(), &params, &eviction);
-    match actor.write("evict", &what, sent).await {
+    match actor.disrupt("evict", &what, set, sent).await {
         Ok(_) => Ok(()),
         Err(error) => Err(error.refused_by_budget(budget).map_or(error, Error::Held)),
     }
@@ -275,7 +309,7 @@ async fn hold_evictions(
 ) -> Result<(), Error> {
     let selector = set.spec.as_ref().map(|spec| spec.selector.clone()).unwrap_or_default();
     match own_budget(observed, set) {
-        Some(budget) => select(actor, budget, &selector).await,
+        Some(budget) => select(actor, set, budget, &selector).await,
         None => create_budget(actor, resource, set, selector).await,
     }
 }
@@ -284,7 +318,7 @@ async fn hold_evictions(
 /// would otherwise succeed after a take-over, and a create can't be fenced.
 pub async fn release_evictions(actor: Actor<'_>, observed: &Observed, set: &StatefulSet) -> Result<(), Error> {
     match own_budget(observed, set) {
-        Some(budget) => select(actor, budget, &nothing()).await,
+        Some(budget) => select(actor, set, budget, &nothing()).await,
         None => Ok(()),
     }
 }
@@ -302,7 +336,12 @@ fn own_budget<'a>(observed: &'a Observed, set: &StatefulSet) -> Option<&'a PodDi
     observed.budgets.iter().find(|budget| budget.name_any() == name)
 }
 
-async fn select(actor: Actor<'_>, budget: &PodDisruptionBudget, selector: &LabelSelector) -> Result<(), Error> {
+async fn select(
+    actor: Actor<'_>,
+    set: &StatefulSet,
+    budget: &PodDisruptionBudget,
+    selector: &LabelSelector,
+) -> Result<(), Error> {
     let (name, namespace) = (budget.name_any(), budget.namespace().unwrap_or_default());
     let api: Api<PodDisruptionBudget> = Api::namespaced(actor.context.client.clone(), &namespace);
     let patch = json!([
@@ -311,7 +350,8 @@ async fn select(actor: Actor<'_>, budget: &PodDisruptionBudget, selector: &Label
     ]);
     let patch: json_patch::Patch = serde_json::from_value(patch).unwrap_or_default();
     let what = format!("poddisruptionbudgets/{namespace}/{name}");
-    actor.write("patch", &what, api.patch(&name, &PatchParams::default(), &Patch::Json::<()>(patch))).await.map(|_| ())
+    let (params, patch) = (PatchParams::default(), Patch::Json::<()>(patch));
+    actor.disrupt("patch", &what, set, api.patch(&name, &params, &patch)).await.map(|_| ())
 }
 
 /// A PodDisruptionBudget that allows no eviction of what it selects. It belongs to the custom resource and goes with it.
@@ -338,29 +378,18 @@ async fn create_budget(
     };
     let api: Api<PodDisruptionBudget> = Api::namespaced(actor.context.client.clone(), &namespace);
     let what = format!("poddisruptionbudgets/{namespace}/{name}");
-    actor.write("create", &what, api.create(&PostParams::default(), &budget)).await.map(|_| ())
+    actor.disrupt("create", &what, set, api.create(&PostParams::default(), &budget)).await.map(|_| ())
 }
 
-/// Moves the resourceVersion of everything that a predecessor may be writing to, so that whatever it still sends misses (H1).
+/// Moves the resourceVersion of everything that a predecessor may be writing to, or we ourselves without having been answered, so that
+/// whatever still comes misses (H1).
 pub async fn touch(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed) -> Result<(), Error> {
     let Some(set) = &observed.set else { return Ok(()) };
-    let namespace = set.namespace().unwrap_or_default();
-    let mark = json!({"metadata": {"annotations": {"windlass.dev/touched-by": actor.term.id().as_str()}}});
-    let sets: Api<StatefulSet> = Api::namespaced(actor.context.client.clone(), &namespace);
-    touch_one(actor, &sets, "statefulsets", &set.name_any(), &mark).await?;
-    let pods: Api<Pod> = Api::namespaced(actor.context.client.clone(), &namespace);
-    for pod in &observed.pods {
-        touch_pod(actor, &pods, &pod.name_any(), &mark).await?;
-    }
+    touch_workload(actor, observed).await?;
     let upgrading = resource.status.as_ref().is_some_and(|status| status.upgrade.is_some());
-    match own_budget(observed, set) {
-        Some(budget) => {
-            let budgets: Api<PodDisruptionBudget> = Api::namespaced(actor.context.client.clone(), &namespace);
-            touch_one(actor, &budgets, "poddisruptionbudgets", &budget.name_any(), &mark).await?;
-        }
+    if upgrading && own_budget(observed, set).is_none() {
         // What the predecessor may be about to create must be there already for its request to miss.
-        None if upgrading => create_budget(actor, resource, set, nothing()).await?,
-        None => {}
+        create_budget(actor, resource, set, nothing()).await?;
     }
     if let Some(starting) = resource.status.as_ref().and_then(|status| status.starting.as_ref()) {
         let (asker, questions) = (asked::quorum::asker(resource), asked::quorum::questions(resource, set));
@@ -386,26 +415,73 @@ pub async fn touch(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observ
     }
 }
 
-async fn touch_one<K>(
+/// The part of it that is known by the StatefulSet alone: itself, its pods and our budget for them.
+pub async fn touch_workload(actor: Actor<'_>, observed: &Observed) -> Result<(), Error> {
+    let Some(set) = &observed.set else { return Ok(()) };
+    let namespace = set.namespace().unwrap_or_default();
+    let sets: Api<StatefulSet> = Api::namespaced(actor.context.client.clone(), &namespace);
+    touch_one(actor, &sets, "statefulsets", set).await?;
+    let pods: Api<Pod> = Api::namespaced(actor.context.client.clone(), &namespace);
+    for pod in &observed.pods {
+        touch_pod(actor, &pods, pod).await?;
+    }
+    if let Some(budget) = own_budget(observed, set) {
+        let budgets: Api<PodDisruptionBudget> = Api::namespaced(actor.context.client.clone(), &namespace);
+        touch_one(actor, &budgets, "poddisruptionbudgets", budget).await?;
+    }
+    actor.context.unanswered.settled(&key(set));
+    Ok(())
+}
+
+/// Whether the StatefulSet was touched in this term.
+pub fn is_touched(actor: Actor<'_>, set: &StatefulSet) -> bool {
+    let mark = set.annotations().get(TOUCHED).and_then(|mark| mark.split(' ').next());
+    mark == Some(actor.term.id().as_str())
+}
+
+/// Waits until no write of our own that was not answered can still be worked on, and touches what it may have reached. None when there is
+/// no such write: then anything may be decided.
+pub async fn settle(
     actor: Actor<'_>,
-    api: &Api<K>,
-    kind: &str,
-    name: &str,
-    mark: &serde_json::Value,
-) -> Result<(), Error>
+    set: (&str, &str),
+    touch: impl AsyncFnOnce() -> Result<(), Error>,
+) -> Result<Option<Duration>, Error> {
+    let key = format!("{}/{}", set.0, set.1);
+    let Some(over) = actor.context.unanswered.over(&key) else { return Ok(None) };
+    actor.context.metrics.hold(Reason::AwaitingAnswer);
+    let left = over.saturating_duration_since(Instant::now());
+    if !left.is_zero() {
+        return Ok(Some(left));
+    }
+    touch().await?;
+    // Also where the StatefulSet is gone, and nothing is left to be touched.
+    actor.context.unanswered.settled(&key);
+    Ok(Some(Duration::ZERO))
+}
+
+async fn touch_one<K>(actor: Actor<'_>, api: &Api<K>, kind: &str, seen: &K) -> Result<(), Error>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
+    let name = seen.name_any();
     let what = format!("{kind}/{name}");
-    unless_gone(actor.write("patch", &what, api.patch(name, &PatchParams::default(), &Patch::Merge(mark))).await)
+    let mark = mark(actor, seen);
+    unless_gone(actor.write("touch", &what, api.patch(&name, &PatchParams::default(), &Patch::Merge(&mark))).await)
+}
+
+/// Never the same twice: what changes nothing moves nothing.
+fn mark(actor: Actor<'_>, seen: &impl ResourceExt) -> serde_json::Value {
+    let mark = format!("{} {}", actor.term.id().as_str(), seen.resource_version().unwrap_or_default());
+    json!({"metadata": {"annotations": {TOUCHED: mark}}})
 }
 
 /// A pod is touched through its status, where annotations can be written and its containers can't: who may patch pods can run any image
 /// in anybody's (H41).
-async fn touch_pod(actor: Actor<'_>, pods: &Api<Pod>, name: &str, mark: &serde_json::Value) -> Result<(), Error> {
+async fn touch_pod(actor: Actor<'_>, pods: &Api<Pod>, seen: &Pod) -> Result<(), Error> {
+    let (name, mark) = (seen.name_any(), mark(actor, seen));
     let what = format!("pods/{name}");
     unless_gone(
-        actor.write("patch", &what, pods.patch_status(name, &PatchParams::default(), &Patch::Merge(mark))).await,
+        actor.write("touch", &what, pods.patch_status(&name, &PatchParams::default(), &Patch::Merge(&mark))).await,
     )
 }
 

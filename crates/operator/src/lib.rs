@@ -29,6 +29,7 @@ pub mod finalize;
 pub mod fleet;
 pub mod gates;
 pub mod lease;
+pub mod lenient;
 pub mod logs;
 pub mod metrics;
 pub mod observe;
@@ -41,6 +42,8 @@ pub mod serve;
 pub mod settings;
 pub mod system;
 pub mod trouble;
+pub mod unanswered;
+pub mod unreadable;
 pub mod validate;
 
 use std::{future::Future, sync::Arc, time::Duration};
@@ -51,7 +54,7 @@ pub use settings::Settings;
 
 use crate::{
     auth::Tokens, describe::Descriptions, error::Error, lease::Lease, logs::Logs, metrics::Metrics,
-    own_writes::OwnWrites,
+    own_writes::OwnWrites, unanswered::Unanswered,
 };
 
 /// Everything that a pass needs from outside.
@@ -68,6 +71,8 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
     /// What we wrote and must see before we decide again.
     pub own_writes: OwnWrites,
+    /// What we wrote and nobody answered.
+    pub unanswered: Unanswered,
     /// Tokens for the systems that want one.
     pub tokens: Tokens,
     /// What gates said that are asked elsewhere.
@@ -92,6 +97,7 @@ impl Context {
             settings,
             metrics: Arc::default(),
             own_writes: OwnWrites::default(),
+            unanswered: Unanswered::default(),
             tokens: Tokens::default(),
             asked: asked::Memory::default(),
             logs: Logs::default(),

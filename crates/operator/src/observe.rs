@@ -20,9 +20,9 @@ use kube::{
 };
 use serde_json::Value;
 use tokio::time::Instant;
-use windlass_api::QuorumCluster;
+use windlass_api::{QuorumCluster, reading};
 use windlass_plan::{
-    Fact, Hold,
+    Fact, Hold, Reason,
     bug::{self, Bug},
     prepull::Pulls,
     trouble::Log,
@@ -42,6 +42,7 @@ use crate::{
     emptying,
     error::{Class, Error},
     executor::{self, Task},
+    lenient::Whole,
     logs, prepull,
     queue::Key,
     system::{self, Heard, Line, Place, Seen},
@@ -61,8 +62,8 @@ pub struct Observed {
     pub nodes: Nodes,
     /// The PodDisruptionBudgets of the namespace.
     pub budgets: Vec<PodDisruptionBudget>,
-    /// The other QuorumClusters of the namespace.
-    pub siblings: Vec<QuorumCluster>,
+    /// The QuorumClusters of the namespace.
+    pub siblings: Vec<Sibling>,
     /// Why its author's rights were not asked for, where they must be (H41).
     pub unasked: Option<String>,
     /// What the system says of itself.
@@ -100,11 +101,103 @@ pub enum Nodes {
     Ignored,
 }
 
+impl Observed {
+    /// Nothing is known of the members, and nobody was asked.
+    pub fn bare(since: Instant, siblings: Vec<Sibling>, why: &str) -> Self {
+        Self {
+            since,
+            set: None,
+            strategy: None,
+            pods: vec![],
+            nodes: Nodes::NotYet,
+            budgets: vec![],
+            siblings,
+            unasked: None,
+            seen: Seen::unknown(why),
+            peers: vec![],
+            http: Ok(None),
+            tls: None,
+            token: None,
+            task: Fact::Known(None),
+            executor_image: Err(Hold::new(Reason::InvalidSpec, why)),
+            answers: Answers::new(),
+            pulls: Fact::Unknown(why.to_owned()),
+            logs: BTreeMap::new(),
+            slowest: API,
+        }
+    }
+}
+
+/// A QuorumCluster as others of its namespace see it, whatever else of it can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sibling {
+    /// Its name.
+    pub name: String,
+    /// Which of that name.
+    pub uid: Option<String>,
+    /// Since when it has been there; one that does not tell counts as older than all.
+    pub created: Option<jiff::Timestamp>,
+    /// The StatefulSet that it names; none where that can't be read.
+    pub set: Option<String>,
+}
+
+impl Sibling {
+    /// What the others see of this one.
+    pub fn of(resource: &Whole<QuorumCluster>) -> Self {
+        let set = resource.raw.pointer("/spec/workload/statefulSet").and_then(Value::as_str);
+        Self {
+            name: resource.name_any(),
+            uid: resource.uid(),
+            created: resource.creation_timestamp().map(|time| time.0),
+            set: set.map(str::to_owned),
+        }
+    }
+}
+
+/// A custom resource, read by itself.
+pub enum Read<K> {
+    /// All of it can be read.
+    Clear(Box<K>),
+    /// Something of it can't be: what, and the rest as it is.
+    Odd(Hold, Box<Whole<K>>),
+}
+
+impl<K> Read<K> {
+    /// Reads it.
+    pub fn of(whole: Whole<K>, read: impl FnOnce(&Value) -> Result<K, Hold>) -> Self {
+        match read(&whole.raw) {
+            Ok(resource) => Self::Clear(Box::new(resource)),
+            Err(hold) => Self::Odd(hold, Box::new(whole)),
+        }
+    }
+}
+
 /// The custom resource itself; none if it is gone.
-pub async fn resource(context: &Context, key: &Key) -> Result<Option<QuorumCluster>, Error> {
-    let api: Api<QuorumCluster> = Api::namespaced(context.client.clone(), &key.namespace);
+pub async fn resource(context: &Context, key: &Key) -> Result<Option<Read<QuorumCluster>>, Error> {
+    let api: Api<Whole<QuorumCluster>> = Api::namespaced(context.client.clone(), &key.namespace);
     let what = format!("quorumclusters/{key}");
-    get(context, &what, &api, &key.name).await
+    let whole = get(context, &what, &api, &key.name).await?;
+    Ok(whole.map(|whole| Read::of(whole, reading::quorum_cluster)))
+}
+
+/// The QuorumClusters of a namespace, also those that can't be read.
+async fn siblings(context: &Context, namespace: &str) -> Result<Vec<Sibling>, Error> {
+    let api: Api<Whole<QuorumCluster>> = Api::namespaced(context.client.clone(), namespace);
+    let all = list(context, &format!("quorumclusters in {namespace}"), &api, "").await?;
+    Ok(all.iter().map(Sibling::of).collect())
+}
+
+/// What can be seen of a resource's workload by the name of its StatefulSet alone. Nobody is asked.
+pub async fn workload(context: &Context, namespace: &str, name: Option<&str>, why: &str) -> Result<Observed, Error> {
+    let since = Instant::now();
+    let mut observed = Observed::bare(since, siblings(context, namespace).await?, why);
+    let Some(name) = name else { return Ok(observed) };
+    let Some(WholeSet { set, strategy }) = set(context, name, namespace).await? else { return Ok(observed) };
+    observed.strategy = strategy;
+    observed.budgets = budgets(context, namespace).await?;
+    observed.pods = pods(context, &set, namespace).await?;
+    observed.set = Some(set);
+    Ok(observed)
 }
 
 /// Everything else. Nodes are looked at while an upgrade is under way.
@@ -121,9 +214,8 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     let since = Instant::now();
     let namespace = resource.namespace().unwrap_or_default();
 
-    let api: Api<QuorumCluster> = Api::namespaced(context.client.clone(), &namespace);
-    let what = format!("quorumclusters in {namespace}");
-    let (siblings, set) = futures::join!(list(context, &what, &api, ""), set(context, resource, &namespace));
+    let (siblings, set) =
+        futures::join!(siblings(context, &namespace), set(context, &resource.spec.workload.stateful_set, &namespace));
     let siblings = match siblings {
         // Where the kind is not installed yet there is none of it.
         Err(error) if ahead && error.is_not_found() => vec![],
@@ -132,33 +224,11 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     let unasked =
         if context.settings.quorums_by_author { unasked(context, Policy::QuorumClusters).await? } else { None };
     let Some(WholeSet { set, strategy }) = set? else {
-        let seen = Seen::unknown("there is no StatefulSet");
-        return Ok(Observed {
-            since,
-            set: None,
-            strategy: None,
-            pods: vec![],
-            nodes: Nodes::NotYet,
-            budgets: vec![],
-            siblings,
-            unasked,
-            seen,
-            peers: vec![],
-            http: Ok(None),
-            tls: None,
-            token: None,
-            task: Fact::Known(None),
-            executor_image: executor::image(&context.settings, resource),
-            answers: Answers::new(),
-            pulls: Fact::Unknown("there is no StatefulSet".to_owned()),
-            logs: BTreeMap::new(),
-            slowest: API,
-        });
+        let executor_image = executor::image(&context.settings, resource);
+        let bare = Observed::bare(since, siblings, "there is no StatefulSet");
+        return Ok(Observed { unasked, executor_image, ..bare });
     };
-
-    let api: Api<PodDisruptionBudget> = Api::namespaced(context.client.clone(), &namespace);
-    let what = format!("poddisruptionbudgets in {namespace}");
-    let (budgets, pods) = futures::join!(list(context, &what, &api, ""), pods(context, &set, &namespace));
+    let (budgets, pods) = futures::join!(budgets(context, &namespace), pods(context, &set, &namespace));
     let (budgets, mut pods) = (budgets?, pods?);
     if !resource.spec.upgrade.show_logs {
         pods.iter_mut().for_each(logs::silence);
@@ -239,9 +309,14 @@ async fn timed<T>(what: &'static str, ask: impl Future<Output = T>) -> (T, (&'st
 /// How the pods of the set are reached, and nothing else; nobody is asked.
 pub async fn addresses(context: &Context, resource: &QuorumCluster) -> Result<Vec<Peer>, Error> {
     let namespace = resource.namespace().unwrap_or_default();
-    let Some(WholeSet { set, .. }) = set(context, resource, &namespace).await? else { return Ok(vec![]) };
+    let Some(WholeSet { set, .. }) = set(context, &resource.spec.workload.stateful_set, &namespace).await? else { return Ok(vec![]) };
     let pods = pods(context, &set, &namespace).await?;
     Ok(peers(resource, &places(&set, &namespace, &pods)))
+}
+
+async fn budgets(context: &Context, namespace: &str) -> Result<Vec<PodDisruptionBudget>, Error> {
+    let api: Api<PodDisruptionBudget> = Api::namespaced(context.client.clone(), namespace);
+    list(context, &format!("poddisruptionbudgets in {namespace}"), &api, "").await
 }
 
 /// A StatefulSet, and the part of it that we replace and give back, with fields that we have no names for.
@@ -250,10 +325,9 @@ struct WholeSet {
     strategy: Option<Value>,
 }
 
-async fn set(context: &Context, resource: &QuorumCluster, namespace: &str) -> Result<Option<WholeSet>, Error> {
+async fn set(context: &Context, name: &str, namespace: &str) -> Result<Option<WholeSet>, Error> {
     let kind = ApiResource::erase::<StatefulSet>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), namespace, &kind);
-    let name = &resource.spec.workload.stateful_set;
     let what = format!("statefulsets/{namespace}/{name}");
     let Some(object) = get(context, &what, &api, name).await? else { return Ok(None) };
     let strategy = object.data.pointer("/spec/updateStrategy").cloned();

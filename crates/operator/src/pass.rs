@@ -4,7 +4,9 @@ use std::{borrow::Cow, time::Duration};
 
 use kube::ResourceExt;
 use windlass_api::{QuorumCluster, QuorumClusterStatus, translate};
-use windlass_plan::{Decision, Hold, Plan, Reason, Step, View, handover, permit, reason::Stalls, rollout};
+use windlass_plan::{
+    Decision, Hold, Plan, Reason, Step, View, fence::Recorded, handover, permit, reason::Stalls, rollout,
+};
 
 use crate::{
     claim::{Stand, stand},
@@ -12,9 +14,9 @@ use crate::{
     events::{Telling, tell},
     execute::{self, Actor, execute},
     finalize,
-    observe::{self, Observed},
+    observe::{self, Observed, Read, Sibling},
     queue::Key,
-    report,
+    report, unreadable,
     validate::{self, Validated},
 };
 
@@ -36,16 +38,26 @@ pub enum Next {
     Forget,
 }
 
-/// Looks at one resource once.
-pub async fn pass(actor: Actor<'_>, key: &Key) -> Next {
+/// Looks at one resource once: what that leads to, and the StatefulSet that it names, once it was read.
+pub async fn pass(actor: Actor<'_>, key: &Key) -> (Next, Option<String>) {
+    let read = match observe::resource(actor.context, key).await {
+        Ok(read) => read,
+        Err(error) => return (Next::Rest(failed(actor, key, &error)), None),
+    };
+    let workload = match &read {
+        Some(Read::Clear(resource)) => Some(resource.spec.workload.stateful_set.clone()),
+        Some(Read::Odd(_, resource)) => Sibling::of(resource).set,
+        None => None,
+    };
     // Boxed: a pass holds whole objects, and sixteen of them run at once.
-    match Box::pin(look(actor, key)).await {
+    let next = match Box::pin(look(actor, key, read)).await {
         Ok(next) => {
             actor.context.metrics.pass(None);
             next
         }
         Err(error) => Next::Rest(failed(actor, key, &error)),
-    }
+    };
+    (next, workload)
 }
 
 /// Counts and tells that a look at something failed. When to look again, and not before.
@@ -58,18 +70,29 @@ pub fn failed(actor: Actor<'_>, what: &dyn std::fmt::Display, error: &Error) -> 
     error.class().retry()
 }
 
-async fn look(actor: Actor<'_>, key: &Key) -> Result<Next, Error> {
+async fn look(actor: Actor<'_>, key: &Key, read: Option<Read<QuorumCluster>>) -> Result<Next, Error> {
     let context = actor.context;
-    let Some(resource) = observe::resource(context, key).await? else {
-        context.tokens.forget(key);
-        context.descriptions.forget(key);
-        return Ok(Next::Forget);
+    let resource = match read {
+        Some(Read::Clear(resource)) => resource,
+        Some(Read::Odd(hold, resource)) => {
+            return Box::pin(unreadable::quorum_cluster(actor, key, &hold, &resource)).await;
+        }
+        None => {
+            context.tokens.forget(key);
+            context.descriptions.forget(key);
+            return Ok(Next::Forget);
+        }
     };
     if !seen_own_writes(actor, "quorumclusters", &key.to_string(), resource.resource_version().as_deref()) {
         return Ok(Next::After(AFTER_STALE));
     }
     if let Some(next) = Box::pin(claim(actor, &resource)).await? {
         return Ok(next);
+    }
+    let workload = (key.namespace.as_str(), resource.spec.workload.stateful_set.as_str());
+    let touch = async || execute::touch(actor, &resource, &observe::observe(context, &resource).await?).await;
+    if let Some(pause) = Box::pin(execute::settle(actor, workload, touch)).await? {
+        return Ok(Next::After(pause));
     }
     let observed = observe::observe(context, &resource).await?;
     if let Some(set) = &observed.set
@@ -115,7 +138,13 @@ fn seen_own_writes(actor: Actor<'_>, kind: &str, name: &str, resource_version: O
 /// Makes the resource ours before anything is decided about it (H1). None when it is.
 async fn claim(actor: Actor<'_>, resource: &QuorumCluster) -> Result<Option<Next>, Error> {
     let status = resource.status.clone().unwrap_or_default();
-    let election = match stand(actor, status.election.as_ref()) {
+    // An upgrade that nobody claimed was claimed by somebody whose claim is lost.
+    let recorded = match status.election.as_ref().map(translate::election).transpose() {
+        Ok(Some(election)) => Recorded::By(election),
+        Ok(None) if status.upgrade.is_none() => Recorded::Nobody,
+        Ok(None) | Err(_) => Recorded::Unreadable,
+    };
+    let election = match stand(actor, &recorded) {
         Stand::Held => return Ok(None),
         Stand::Wait(pause) => return Ok(Some(Next::After(pause))),
         Stand::Claim(election) => election,

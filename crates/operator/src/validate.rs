@@ -20,7 +20,7 @@ use windlass_plan::{
 
 use crate::{
     executor, gates,
-    observe::Observed,
+    observe::{Observed, Sibling},
     trouble::{diagnose, stopped},
 };
 
@@ -87,8 +87,8 @@ pub fn seen(resource: &QuorumCluster, observed: &Observed) -> Option<View> {
     let set = observed.set.as_ref().filter(|set| set.metadata.deletion_timestamp.is_none())?;
     let image = container(resource, set).map(|(_, image)| image).unwrap_or_default();
     let status = resource.status.clone().unwrap_or_default();
-    // A record that can't be read is as good as none; what stands is minded all the same.
-    let record = status.upgrade.as_ref().and_then(|upgrade| translate::record(upgrade).ok());
+    // One that can't be read is no upgrade that is over: see `unreadable`, which minds what stands.
+    let record = status.upgrade.as_ref().map(translate::record).transpose().ok()?;
     view(resource, observed, set, image, record).ok()
 }
 
@@ -144,24 +144,31 @@ fn quorum(resource: &QuorumCluster, observed: &Observed) -> Quorum {
 }
 
 /// Two resources on one StatefulSet: the older one has it (H40).
-fn alone(resource: &QuorumCluster, siblings: &[QuorumCluster]) -> Result<(), Hold> {
-    let age = |resource: &QuorumCluster| (resource.creation_timestamp(), resource.name_any());
-    let rival = siblings.iter().find(|other| {
-        other.uid() != resource.uid()
-            && other.spec.workload.stateful_set == resource.spec.workload.stateful_set
-            && age(other) < age(resource)
-    });
-    match rival {
-        None => Ok(()),
-        Some(rival) => Err(Hold::new(
-            Reason::AlreadyManaged,
-            format!(
-                "StatefulSet {} is managed by QuorumCluster {}",
-                resource.spec.workload.stateful_set,
-                rival.name_any()
-            ),
-        )),
-    }
+fn alone(resource: &QuorumCluster, siblings: &[Sibling]) -> Result<(), Hold> {
+    let me = Sibling {
+        name: resource.name_any(),
+        uid: resource.uid(),
+        created: resource.creation_timestamp().map(|time| time.0),
+        set: Some(resource.spec.workload.stateful_set.clone()),
+    };
+    rival(&me, siblings).map_or(Ok(()), Err)
+}
+
+/// Who has this one's StatefulSet, where another does: one that is older and names the same, or does not say which.
+pub fn rival(me: &Sibling, siblings: &[Sibling]) -> Option<Hold> {
+    let age = |one: &Sibling| (one.created, one.name.clone());
+    let others = siblings.iter().filter(|other| other.uid != me.uid && age(other) < age(me));
+    let mut rivals = others.filter(|other| other.set.is_none() || other.set == me.set);
+    let name = me.set.as_deref().unwrap_or_default();
+    rivals.next().map(|rival| {
+        let message = match &rival.set {
+            Some(_) => format!("StatefulSet {name} is managed by QuorumCluster {}", rival.name),
+            None => {
+                format!("QuorumCluster {} may manage StatefulSet {name}: which one it names can't be read", rival.name)
+            }
+        };
+        Hold::new(Reason::AlreadyManaged, message)
+    })
 }
 
 /// The managed container's place and image in the pod template.
@@ -234,7 +241,8 @@ pub fn workload(set: &StatefulSet, image: String) -> Result<Workload, Hold> {
     })
 }
 
-fn pods(workload: &Workload, observed: &Observed) -> Vec<SeenPod> {
+/// The workload's pods, reduced likewise, in the order of their indices.
+pub fn pods(workload: &Workload, observed: &Observed) -> Vec<SeenPod> {
     let seen = |index: u32| {
         let name = workload.member(index);
         let pod = observed.pods.iter().find(|pod| pod.name_any() == name.as_str())?;

@@ -38,6 +38,12 @@ pub enum Bug {
     NoTouchAtTakeOver,
     /// A lost lease goes unnoticed.
     LeaseNotChecked,
+    /// Who acted on a resource can't be read, and nobody's writes are waited for.
+    UnreadableIsSettled,
+    /// An upgrade that can't be read is taken for none: what it permits stays permitted.
+    UnreadableIsNothing,
+    /// A write of our own that was not answered is forgotten, and something else is decided while it may still arrive.
+    UnansweredForgotten,
     /// Evictions are let through while a member is down.
     EvictionsNotHeld,
     /// A pod that somebody else's budget covers is deleted past it: a drain that counts on the same budget takes another one.

@@ -16,7 +16,7 @@ use crate::{
     rollout::{WATCHFUL, alone, ask, gates, halt, template_changed, wait},
     stage::StageKind,
     want::Want,
-    workload::{Evictions, Pod, Strategy, View},
+    workload::{Evictions, Pod, Strategy, View, Workload},
 };
 
 /// What to do about the permit that stands; none if none of ours does.
@@ -57,6 +57,22 @@ pub fn stand_down(view: &View, because: &Hold) -> Option<Plan> {
         parked,
         heard: false,
     })
+}
+
+/// What is left to do where the resource itself can't be read, and an upgrade of it is under way: the permit that stands is taken back, for
+/// nobody would mind it (H9). Without a record whose partition it is can't be told, and all of them count as ours: nobody is taken down by
+/// one that is too high. Evictions stay as they are, for who has not joined yet can't be told either.
+pub fn withdraw(workload: &Workload, pods: &[Pod], record: Option<&mut Record>, because: &Hold) -> Option<Decision> {
+    let Strategy::RollingUpdate { partition } = workload.strategy else { return None };
+    let pod = workload.permitted(pods)?;
+    match record {
+        Some(record) => record.accounts_for(partition).then(|| take_back(record, pod, partition, because.clone())),
+        None if bug::active(Bug::UnreadableIsNothing) => None,
+        None => {
+            let above = pod.index.saturating_add(1);
+            Some(Decision::Act(Step::TakeBack { pod: pod.name.clone(), partition: above, because: because.clone() }))
+        }
+    }
 }
 
 /// The pod that our partition permits Kubernetes to replace. A partition that somebody else set is reported as a changed strategy,

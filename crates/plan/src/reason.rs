@@ -5,8 +5,10 @@
 pub enum Reason {
     /// `spec.paused` is set.
     Paused,
-    /// The resource's own fields contradict each other or can't be read.
+    /// The resource's own fields contradict each other or say what is not possible.
     InvalidSpec,
+    /// A field of the resource, or of its status, holds what Windlass can't read, although the API server took it.
+    Unreadable,
     /// There is no StatefulSet of that name.
     WorkloadNotFound,
     /// The StatefulSet has no container of that name.
@@ -151,6 +153,8 @@ pub enum Reason {
     StaleView,
     /// A predecessor's writes may still be on their way (H1).
     TakingOver,
+    /// A write of our own was not answered, and may still arrive (H1).
+    AwaitingAnswer,
 }
 
 impl Reason {
@@ -165,6 +169,9 @@ impl Reason {
         match self {
             Self::Paused => "set spec.paused to false to go on",
             Self::InvalidSpec => "correct the field that the message names",
+            Self::Unreadable => {
+                "correct the field that the message names, in the status with kubectl edit --subresource=status; nothing but a permit that stood was touched"
+            }
             Self::WorkloadNotFound => {
                 "create the StatefulSet, or delete this QuorumCluster and create one with the right name"
             }
@@ -320,7 +327,7 @@ impl Reason {
                 "wait; if it stays, find out why what the message names takes so long to answer; it goes on by itself"
             }
             Self::StaleView => "wait; if it stays, look at the API server",
-            Self::TakingOver => "wait a few seconds",
+            Self::TakingOver | Self::AwaitingAnswer => "wait a few seconds",
         }
     }
 
@@ -334,6 +341,7 @@ impl Reason {
                 | Self::AwaitingHandOver
                 | Self::StaleView
                 | Self::TakingOver
+                | Self::AwaitingAnswer
         )
     }
 
@@ -371,6 +379,7 @@ impl Reason {
     pub fn stalls(self) -> Stalls {
         match self {
             Self::InvalidSpec
+            | Self::Unreadable
             | Self::WorkloadNotFound
             | Self::ContainerNotFound
             | Self::NoReplicas
@@ -448,7 +457,8 @@ impl Reason {
             | Self::ContractNotSeen
             | Self::EvidenceTooOld
             | Self::StaleView
-            | Self::TakingOver => Stalls::Never,
+            | Self::TakingOver
+            | Self::AwaitingAnswer => Stalls::Never,
         }
     }
 }

@@ -75,6 +75,17 @@ impl Workload {
     pub fn member(&self, index: u32) -> MemberName {
         MemberName::new(format!("{}-{}", self.name, self.first_ordinal.saturating_add(index)))
     }
+
+    /// Whether the pod is not made from the newest template.
+    pub fn is_outdated(&self, pod: &Pod) -> bool {
+        pod.revision != self.update_revision
+    }
+
+    /// The one of these pods that Kubernetes may delete at any moment because the partition allows it: a permit that stands (H9).
+    pub fn permitted<'a>(&self, pods: &'a [Pod]) -> Option<&'a Pod> {
+        let Strategy::RollingUpdate { partition } = self.strategy else { return None };
+        pods.iter().rfind(|pod| self.is_outdated(pod) && pod.index >= partition && !pod.terminating)
+    }
 }
 
 /// A pod of the StatefulSet.
@@ -177,7 +188,7 @@ impl View {
 
     /// Whether the pod is not made from the newest template.
     pub fn is_outdated(&self, pod: &Pod) -> bool {
-        pod.revision != self.workload.update_revision
+        self.workload.is_outdated(pod)
     }
 
     /// Whether a pod at this index that has to be made anew now gets the newest template: at or above the partition it does, below it
@@ -197,8 +208,7 @@ impl View {
 
     /// The pod that Kubernetes may delete at any moment because the partition allows it: a permit that stands (H9).
     pub fn permitted(&self) -> Option<&Pod> {
-        let Strategy::RollingUpdate { partition } = self.workload.strategy else { return None };
-        self.outdated().rfind(|pod| pod.index >= partition && !pod.terminating)
+        self.workload.permitted(&self.pods)
     }
 
     /// True when all pods exist and were made from one template, the newest.

@@ -10,6 +10,7 @@ pub mod fleet;
 pub mod pd;
 pub mod setting;
 pub mod stamping;
+pub mod unanswered;
 pub mod walk;
 
 use std::{future::Future, pin::Pin, sync::Arc};

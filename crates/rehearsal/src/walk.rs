@@ -14,9 +14,17 @@ use windlass_sim::{
 use crate::{
     crash, fleet, operator,
     setting::{ETCD, EXECUTOR, HTTP, OPENBAO, PD, Setting, after, back_up, follow},
+    unanswered,
 };
 
 const NODES: u64 = 3;
+
+/// The API server takes this for a date-time, and nobody else does.
+const ODD: &str = "2030-01-01T00:00:00+99:99";
+
+fn odd_gates() -> Value {
+    json!({"overrides": [{"gate": "Soak", "until": ODD}]})
+}
 
 /// Every fifth seed is OpenBao's, and of the others every other etcd's, of which one in four describes it.
 fn setting(seed: u64) -> Setting {
@@ -50,6 +58,7 @@ pub fn scenario(seed: u64) -> Scenario {
         gives_up: false,
         snapshots: false,
         authenticated: false,
+        odd_neighbour: false,
     };
     for _ in 0..walk.rng.below(9) {
         walk.step();
@@ -62,6 +71,7 @@ pub fn scenario(seed: u64) -> Scenario {
     walk.two_are_sick(Rng::new(seed).fork("sick"));
     walk.authentication(Rng::new(seed).fork("authentication"));
     walk.learners(Rng::new(seed).fork("learners"));
+    walk.oddities(Rng::new(seed).fork("oddities"));
     walk.mend();
     walk.grow(Rng::new(seed).fork("scale"));
     let mut objects = setting.objects(members, setting.versions[from], setting.versions[to]);
@@ -74,6 +84,14 @@ pub fn scenario(seed: u64) -> Scenario {
                 object["spec"]["podManagementPolicy"] = json!("Parallel");
             }
         }
+    }
+    if walk.odd_neighbour {
+        // Before the others: it is the older one.
+        let mut odd = setting.quorum_cluster("odd", setting.versions[to]);
+        odd["spec"]["workload"]["statefulSet"] = json!("another");
+        odd["spec"]["gates"] = odd_gates();
+        let last = objects.len().saturating_sub(1);
+        objects.insert(last, odd);
     }
     if walk.snapshots {
         back_up(&mut objects, "2m");
@@ -181,6 +199,8 @@ struct Walk {
     snapshots: bool,
     /// A user is named to ask in the name of.
     authenticated: bool,
+    /// A QuorumCluster that can't be read stands beside this one.
+    odd_neighbour: bool,
 }
 
 impl Walk {
@@ -526,6 +546,29 @@ impl Walk {
         self.timeline.push(after(rng.between(Duration::from_mins(2), Duration::from_mins(20)), grown));
     }
 
+    /// In a sixth of the seeds there is something that the API server takes and nobody can read: in the spec, in the status, or beside it.
+    fn oddities(&mut self, mut rng: Rng) {
+        if !rng.one_in(6) {
+            return;
+        }
+        self.odd_neighbour = rng.one_in(2);
+        let status =
+            |status: Value| Action::PatchStatus { target: self.setting.subject(), patch: json!({ "status": status }) };
+        let upgrade = |at: &str| status(json!({"upgrade": {"startedAt": at}}));
+        let (odd, mend) = match rng.below(4) {
+            0 => (status(json!({"election": {"claimedAt": ODD}})), None),
+            // Refused where none is under way.
+            1 => (upgrade(ODD), Some(upgrade("2030-01-01T00:00:00.000000Z"))),
+            _ => {
+                let mended = self.setting.spec(json!({"gates": {"overrides": []}}));
+                (self.setting.spec(json!({"gates": odd_gates()})), Some(mended))
+            }
+        };
+        let place = usize::try_from(rng.below(self.timeline.len() as u64 + 1)).unwrap_or(0);
+        self.timeline.insert(place, after(rng.between(Duration::from_millis(10), Duration::from_secs(30)), odd));
+        self.mends.extend(mend);
+    }
+
     fn operator_trouble(&mut self) -> Action {
         let number = usize::try_from(self.rng.below(u64::from(self.operators))).unwrap_or(0);
         if self.rng.one_in(2) {
@@ -665,7 +708,7 @@ fn judge(seed: u64, outcome: &Outcome) -> Walked {
     let verdict = &outcome.verdict;
     Walked {
         seed,
-        fault: outcome.fault().or_else(|| untrue(outcome)),
+        fault: outcome.fault().or_else(|| untrue(outcome)).or_else(|| unanswered::hasty(&outcome.journal)),
         checked: verdict.checked,
         races: verdict.races,
         restarts: verdict.restarts.len(),

@@ -32,6 +32,25 @@ use crate::{
 /// The latest that a request takes effect after it was sent: what the API server is told in `timeout=`, less the way there.
 const LATEST: Duration = Duration::from_secs(9);
 
+/// When callers have given up waiting for an answer to a write.
+const GIVEN_UP: Duration = Duration::from_secs(6);
+
+/// A write to what members live in, or to what keeps drains from them.
+fn is_of_a_workload(what: &str) -> bool {
+    ["/statefulsets/", "/pods/", "/poddisruptionbudgets"].iter().any(|plural| what.contains(plural))
+}
+
+fn late(what: &str, delay: Duration) -> String {
+    format!("late by {}ms: {what}", delay.as_millis())
+}
+
+/// What a note says of a write that takes effect late: whose, how late, and what it is.
+pub fn read_late(note: &str) -> Option<(&str, Duration, &str)> {
+    let (user, rest) = note.split_once(" late by ")?;
+    let (millis, what) = rest.split_once("ms: ")?;
+    Some((user, Duration::from_millis(millis.parse().ok()?), what))
+}
+
 /// What happens to a process at one of its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strike {
@@ -56,6 +75,8 @@ pub struct Odds {
     pub answer_lost: u64,
     /// The request takes effect later, whether or not the caller still waits.
     pub late: u64,
+    /// A write to a StatefulSet, a pod or a budget takes effect when its caller has given up waiting for an answer.
+    pub unanswered: u64,
     /// A write is answered with 409 although nothing conflicts.
     pub conflict: u64,
     /// The API server is overloaded: 429 or 503.
@@ -73,6 +94,7 @@ impl Odds {
             lost: odds(),
             answer_lost: odds(),
             late: odds(),
+            unanswered: odds() / 8,
             conflict: odds(),
             overloaded: odds(),
             stale: odds().min(4),
@@ -99,6 +121,19 @@ struct State {
     dead: bool,
     /// Made so far, by what: `write` or `call`.
     made: Vec<String>,
+}
+
+/// What a call does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Does {
+    /// It reads from the API.
+    Reads,
+    /// It asks an application.
+    Calls,
+    /// It writes to the API.
+    Writes,
+    /// It writes what members could suffer from.
+    Disrupts,
 }
 
 /// What to do with one call.
@@ -200,9 +235,10 @@ impl Process {
     }
 
     /// What becomes of the next call. `may_be_stale`: the caller said that any state will do.
-    fn fate(&self, what: &str, matters: bool, writes: bool, may_be_stale: bool, revision: u64) -> Fate {
+    fn fate(&self, what: &str, does: Does, may_be_stale: bool, revision: u64) -> Fate {
         let mut state = self.state();
-        if matters {
+        let writes = matches!(does, Does::Writes | Does::Disrupts);
+        if does != Does::Reads {
             let index = state.calls;
             state.calls += 1;
             state.made.push(what.to_owned());
@@ -225,6 +261,12 @@ impl Process {
         }
         if rng.one_in(odds.late) {
             return Fate::Late(rng.between(Duration::from_millis(50), LATEST));
+        }
+        if does == Does::Disrupts && rng.one_in(odds.unanswered) {
+            let delay = rng.between(GIVEN_UP, LATEST);
+            drop(state);
+            self.note(&late(what, delay));
+            return Fate::Late(delay);
         }
         if writes && rng.one_in(odds.conflict) {
             return Fate::Answer(StatusCode::CONFLICT, "Conflict");
@@ -352,7 +394,7 @@ impl Process {
         let (process, world) = (self.clone(), world.clone());
         Box::pin(async move {
             let what = format!("{} {}", request.method(), request.uri().path());
-            let fate = process.fate(&what, true, false, false, 0);
+            let fate = process.fate(&what, Does::Calls, false, 0);
             let user = process.user.clone();
             let perform =
                 move |_| -> BoxFuture<'static, _> { Box::pin(async move { world.dial(&user, request).await }) };
@@ -398,7 +440,15 @@ impl Service<Request<Body>> for Gate {
             let watches = query.contains("watch=");
             let any_state = !writes && !watches && query.split('&').any(|pair| pair == "resourceVersion=0");
             let what = format!("{} {}", request.method(), request.uri().path());
-            let fate = process.fate(&what, writes, writes, any_state, api.revision());
+            // A merge patch of these is a touch: it changes nothing that anybody could suffer from.
+            let touches =
+                request.headers().get("content-type").is_some_and(|kind| kind == "application/merge-patch+json");
+            let does = match (writes, !touches && is_of_a_workload(&what)) {
+                (false, _) => Does::Reads,
+                (true, false) => Does::Writes,
+                (true, true) => Does::Disrupts,
+            };
+            let fate = process.fate(&what, does, any_state, api.revision());
             let (user, server) = (process.user.clone(), api.clone());
             let latency = process.state().rng.between(Duration::from_millis(1), Duration::from_millis(10));
             let perform = move |at: Option<u64>| -> BoxFuture<'static, Reply> {

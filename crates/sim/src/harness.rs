@@ -321,6 +321,11 @@ fn act(cluster: &Cluster, slots: &[Slot], action: &Action) {
                 tell(format!("patch of {} refused: {error}", target.name));
             }
         }
+        Action::PatchStatus { target, patch } => {
+            if let Err(error) = patch_at(api, &format!("{}/status", path(api, target)), patch) {
+                tell(format!("patch of the status of {} refused: {error}", target.name));
+            }
+        }
         Action::Create(object) => {
             if let Err(error) = api.create_value("user", object.clone()) {
                 tell(format!("create refused: {error}"));
@@ -387,7 +392,11 @@ fn path(api: &Api, target: &Subject) -> String {
 
 /// A person's merge patch of an object.
 pub fn patch_value(api: &Api, target: &Subject, patch: &Value) -> Result<(), String> {
-    let request = Request::patch(path(api, target)).header("content-type", "application/merge-patch+json");
+    patch_at(api, &path(api, target), patch)
+}
+
+fn patch_at(api: &Api, place: &str, patch: &Value) -> Result<(), String> {
+    let request = Request::patch(place).header("content-type", "application/merge-patch+json");
     let request = request.body(Bytes::from(patch.to_string())).map_err(|error| error.to_string())?;
     match api.handle("user", request, None) {
         crate::api::Reply::Done(response) if response.status().is_success() => Ok(()),

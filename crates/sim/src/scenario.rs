@@ -90,6 +90,13 @@ pub enum Action {
         /// With what.
         patch: Value,
     },
+    /// A person patches an object's status (merge patch).
+    PatchStatus {
+        /// Which.
+        target: Subject,
+        /// With what.
+        patch: Value,
+    },
     /// A person creates an object.
     Create(Value),
     /// A person deletes an object.

@@ -64,6 +64,11 @@ pub const CHECKS: &[Check] = &[
         run: |stage| Box::pin(silence(stage)),
     },
     Check {
+        name: "control-plane-unreadable",
+        shows: "a QuorumCluster that the API server takes and nobody can read is held, and others are served",
+        run: |stage| Box::pin(unreadable(stage)),
+    },
+    Check {
         name: "control-plane-late-write",
         shows: "a write that was sent before a take-over and arrives after it is refused",
         run: |stage| Box::pin(late_write(stage)),
@@ -274,6 +279,23 @@ async fn silence(stage: &Stage) -> Result<()> {
     let waited = quorum.kubectl(&["wait", "--for=condition=Ready", "--timeout=1s", "quorumcluster/etcd"]);
     ensure!(waited.is_err(), "kubectl wait takes it for ready");
     quorum.kubectl(&["wait", "--for=condition=Ready=False", "--timeout=10s", "quorumcluster/etcd"])?;
+    Ok(())
+}
+
+async fn unreadable(stage: &Stage) -> Result<()> {
+    let odd = Quorum::create(stage, "unreadable").await?;
+    let until = |until: &str| json!({"gates": {"overrides": [{"gate": "Soak", "until": until}]}});
+    odd.resource.change(until("2030-01-01T00:00:00+99:99")).await?;
+    let other = Quorum::create(stage, "beside-unreadable").await?;
+    let _operator = stage.windlass.start("unreadable", LEASE_SECONDS).await?;
+    other.settled("").await?;
+    other.resource.waits_for(&["MembersUnknown"], 30).await?;
+    odd.resource.waits_for(&["Unreadable"], 30).await?;
+    let message = odd.resource.seen().await?.message;
+    ensure!(message.contains("spec.gates.overrides[0].until"), "it does not say which field: {message}");
+    odd.is_untouched().await?;
+    odd.resource.change(until("2030-01-01T00:00:00Z")).await?;
+    odd.resource.waits_for(&["MembersUnknown"], 60).await?;
     Ok(())
 }
 

@@ -1,13 +1,18 @@
 //! What is to be planned: a QuorumCluster from a manifest, from the cluster, or one as the manifest would make it.
 
-use std::{io::Read, path::Path};
+use std::{io::Read as _, path::Path};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use serde_json::Value;
 use windlass_api::QuorumCluster;
-use windlass_operator::{Context, error::Error, observe, queue::Key};
+use windlass_operator::{
+    Context,
+    error::Error,
+    observe::{self, Read},
+    queue::Key,
+};
 
 /// Which QuorumCluster, and what shall become of it.
 pub struct Wish {
@@ -25,6 +30,11 @@ impl Wish {
         let Self { name, namespace, manifest } = self;
         let name = manifest.as_ref().map_or(name, ResourceExt::name_any);
         let found = observe::resource(context, &Key { namespace: namespace.clone(), name: name.clone() }).await?;
+        let found = match found {
+            Some(Read::Clear(found)) => Some(*found),
+            Some(Read::Odd(hold, _)) => return Ok(Err(anyhow!("QuorumCluster {namespace}/{name}: {hold}"))),
+            None => None,
+        };
         Ok(match (found, manifest) {
             (Some(found), _) if found.metadata.deletion_timestamp.is_some() => {
                 Err(anyhow!("QuorumCluster {namespace}/{name} is being deleted: nothing is upgraded any more"))

@@ -26,7 +26,7 @@ use futures::{
 };
 use jiff::Timestamp;
 use kube::{
-    Api, ResourceExt,
+    Api, Resource, ResourceExt,
     api::{DynamicObject, GroupVersionKind, PostParams},
     discovery::{ApiResource, pinned_kind},
     runtime::{
@@ -35,10 +35,11 @@ use kube::{
     },
 };
 use tokio::{sync::Notify, time::Instant};
-use windlass_api::{ServiceImage, ServiceImageStatus, fleet, service_image::TargetKind};
+use windlass_api::{ServiceImage, ServiceImageStatus, fleet, reading, service_image::TargetKind, translate};
 use windlass_plan::{
     Hold, Reason,
     bug::{self, Bug},
+    fence::Recorded,
     fleet::{Index, Item, ItemId, Plan, Terms, TierName, Verdict, View, decide},
 };
 
@@ -58,8 +59,10 @@ use crate::{
     error::{Class, Error},
     events::{Telling, tell},
     execute::Actor,
-    observe::get,
+    lenient::Whole,
+    observe::{Read, get},
     pass::failed,
+    unreadable,
 };
 
 /// After something was seen, how long it is waited for more before the next round.
@@ -230,17 +233,29 @@ fn id(object: &DynamicObject) -> ItemId {
     ItemId::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
-async fn read(actor: Actor<'_>, name: &str) -> Result<Option<ServiceImage>, Error> {
-    let api: Api<ServiceImage> = Api::all(actor.context.client.clone());
-    let read = get(actor.context, &format!("serviceimages/{name}"), &api, name).await?;
-    Ok(read.filter(|resource| resource.metadata.deletion_timestamp.is_none()))
+async fn read(actor: Actor<'_>, name: &str) -> Result<Option<Read<ServiceImage>>, Error> {
+    let api: Api<Whole<ServiceImage>> = Api::all(actor.context.client.clone());
+    let whole = get(actor.context, &format!("serviceimages/{name}"), &api, name).await?;
+    let whole = whole.filter(|whole| whole.meta().deletion_timestamp.is_none());
+    Ok(whole.map(|whole| Read::of(whole, reading::service_image)))
 }
 
 async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Error> {
     let context = actor.context;
-    let Some(resource) = read(actor, name).await? else { return Ok(Tended::Gone) };
+    let resource = match read(actor, name).await? {
+        Some(Read::Clear(resource)) => resource,
+        Some(Read::Odd(hold, resource)) => {
+            return unreadable::service_image(actor, &hold, &resource).await.map(Tended::Again);
+        }
+        None => return Ok(Tended::Gone),
+    };
     let status = resource.status.clone().unwrap_or_default();
-    let election = match stand(actor, status.election.as_ref()) {
+    let recorded = match status.election.as_ref().map(translate::election).transpose() {
+        Ok(Some(election)) => Recorded::By(election),
+        Ok(None) if status.batch.is_empty() => Recorded::Nobody,
+        Ok(None) | Err(_) => Recorded::Unreadable,
+    };
+    let election = match stand(actor, &recorded) {
         Stand::Held => None,
         Stand::Wait(pause) => return Ok(Tended::Again(pause)),
         Stand::Claim(mut election) => {
@@ -431,7 +446,11 @@ async fn round<'a>(
     asking: &mut Asking<'a>,
 ) -> Result<Round, Error> {
     let (context, now) = (actor.context, actor.context.clock.now());
-    let Some(resource) = read(actor, name).await? else { return Ok(Round::Gone) };
+    let resource = match read(actor, name).await? {
+        Some(Read::Clear(resource)) => resource,
+        Some(Read::Odd(..)) => return Ok(Round::Anew(Duration::ZERO)),
+        None => return Ok(Round::Gone),
+    };
     let before = resource.status.clone().unwrap_or_default();
     let ours = before.election.as_ref().is_some_and(|one| one.settled && one.id == actor.term.id().as_str());
     let current =
@@ -521,7 +540,7 @@ fn until(then: Timestamp, now: Timestamp) -> Duration {
 async fn told_if_refused<T>(actor: Actor<'_>, name: &str, reason: Reason, done: Result<T, Error>) -> Result<T, Error> {
     if let Err(error) = &done
         && error.class() == Class::Refused
-        && let Some(resource) = read(actor, name).await?
+        && let Some(Read::Clear(resource)) = read(actor, name).await?
     {
         hold_back(actor, &resource, &Hold::new(reason, error.story()), Duration::ZERO).await?;
     }

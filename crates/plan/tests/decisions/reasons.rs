@@ -9,13 +9,13 @@ use windlass_plan::{Hold, Reason, Step, snapshot::Attempt, stage::StageKind, wor
 use crate::support::{name, noon, target};
 
 /// Renaming one breaks people's alerts. A new one is added here.
-const NAMES: &str = "Paused InvalidSpec WorkloadNotFound ContainerNotFound NoReplicas WorkloadDeleting AlreadyManaged AuthorNotAsked \
+const NAMES: &str = "Paused InvalidSpec Unreadable WorkloadNotFound ContainerNotFound NoReplicas WorkloadDeleting AlreadyManaged AuthorNotAsked \
     UnsupportedStrategy StrategyChanged TemplateChanged TemplatePutBack HalfUpgraded DowngradeNotAllowed UnsupportedPath NoSpareMember AwaitingSnapshot ExecutorImageNotAllowed SnapshotFailed ControllerBehind \
     MembersDoNotMatch MembersUnknown TokenRefused LeaderUnknown MemberUnhealthy QuorumAtRisk PodNotReady Unschedulable \
     ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch BudgetTooLoose BudgetTooTight AwaitingBudget \
     LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining AwaitingImage ImageNotPullable Locked CheckFailed AnalysisFailed AwaitingHook HookFailed AwaitingHandOver HandOverFailed NoHandOverTarget AwaitingReplacement \
     AwaitingConclusion DeadlineExceeded MemberSealed Aborted RolledBack TargetNotFound TargetNotAllowed GatesNotAllowed ResourcesTaken StampRefused AwaitingResources InFlightLimit ResourceFailed TooManyFailures \
-    FieldContested ResourceUnclear ContractNotSeen EvidenceTooOld StaleView TakingOver";
+    FieldContested ResourceUnclear ContractNotSeen EvidenceTooOld StaleView TakingOver AwaitingAnswer";
 
 #[test]
 fn the_names_of_reasons_stay_what_they_are() {

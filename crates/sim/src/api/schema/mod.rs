@@ -2,6 +2,7 @@
 
 mod cel;
 mod defaulting;
+mod formats;
 mod pruning;
 mod validation;
 

@@ -11,6 +11,7 @@ pub fn scripts() -> Vec<Script> {
         clusters_that_are_wrong(),
         cluster_rules(),
         cluster_status(),
+        cluster_formats(),
         establishment(),
         definitions_that_are_wrong(),
         objects_of_a_definition(),
@@ -137,6 +138,40 @@ fn cluster_status() -> Script {
             get(QuorumCluster, "a"),
         ],
     )
+}
+
+/// What is taken for a date-time: more than clients can read.
+fn cluster_formats() -> Script {
+    let until = |until: Value| json!({"gates": {"overrides": [{"gate": "Soak", "until": until}]}});
+    let mut steps = vec![cluster("a", &json!({}))];
+    for text in [
+        "2030-01-01T00:00:00Z",
+        "2030-01-01t00:00:00z",
+        "2030-01-01T00:00:00.123456789Z",
+        "2030-01-01T00:00:00+99:99",
+        "2030-01-01T00:00:00-00:00",
+        "2030-01-01T00:00:00x5Z",
+        "2030-01-01T00:00:00.Z",
+        "2030-01-01T00:00:00ZTomorrow",
+        "0000-01-01T00:00:00Z",
+        "9999-12-31T23:59:59Z",
+        "10000-01-01T00:00:00Z",
+        "2030-02-29T00:00:00Z",
+        "2030-01-01T24:00:00Z",
+        "2030-01-01T00:60:00Z",
+        "2030-01-01T00:00:60Z",
+        "2030-01-01T00:00:00",
+        "2030-01-01 00:00:00Z",
+        "2030-01-01",
+        "",
+    ] {
+        steps.push(merge(QuorumCluster, "a", json!({"spec": until(json!(text))})));
+    }
+    for other in [json!(["2030-01-01T00:00:00Z"]), json!([]), json!({}), json!(5), json!(true)] {
+        steps.push(merge(QuorumCluster, "a", json!({"spec": until(other)})));
+    }
+    steps.push(get(QuorumCluster, "a"));
+    script("quorumcluster-formats", steps)
 }
 
 fn established(name: &str) -> Step {

@@ -1,0 +1,129 @@
+//! Reading one custom resource by itself.
+//!
+//! The API server takes what these types can't hold: its check of `date-time` lets an offset of `+99:99` through, and what was stored under
+//! an older schema is not checked again. One such object must not keep the others from being read, so each is read alone, and what can't
+//! be is a hold that names the field.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use windlass_plan::{Hold, Reason, fence::Recorded};
+
+use crate::{QuorumCluster, ServiceImage, status::Election, translate};
+
+/// How much is told of what can't be read.
+const LONGEST: usize = 256;
+
+/// A QuorumCluster, if all of it can be read, what we wrote into its status ourselves included.
+pub fn quorum_cluster(raw: &Value) -> Result<QuorumCluster, Hold> {
+    let resource: QuorumCluster = typed(raw)?;
+    if let Some(status) = &resource.status {
+        status.election.as_ref().map(translate::election).transpose().map_err(unreadable)?;
+        status.upgrade.as_ref().map(translate::record).transpose().map_err(unreadable)?;
+        status.given_up.as_ref().map(translate::given_up).transpose().map_err(unreadable)?;
+        status.snapshot.as_ref().map(translate::attempt).transpose().map_err(unreadable)?;
+    }
+    Ok(resource)
+}
+
+/// A ServiceImage, if all of it can be read.
+pub fn service_image(raw: &Value) -> Result<ServiceImage, Hold> {
+    let resource: ServiceImage = typed(raw)?;
+    let election = resource.status.as_ref().and_then(|status| status.election.as_ref());
+    election.map(translate::election).transpose().map_err(unreadable)?;
+    Ok(resource)
+}
+
+/// Who acts on a resource, whatever else of it can't be read. Where something is under way, somebody has acted.
+pub fn recorded(raw: &Value) -> Recorded {
+    let status = |field: &str| raw.get("status").and_then(|status| status.get(field)).filter(|value| !value.is_null());
+    match status("election") {
+        Some(written) => {
+            let read = serde_json::from_value::<Election>(written.clone()).ok();
+            read.and_then(|read| translate::election(&read).ok()).map_or(Recorded::Unreadable, Recorded::By)
+        }
+        None if status("upgrade").is_some() || status("batch").is_some() => Recorded::Unreadable,
+        None => Recorded::Nobody,
+    }
+}
+
+fn typed<K: DeserializeOwned>(raw: &Value) -> Result<K, Hold> {
+    serde_path_to_error::deserialize(raw).map_err(|error| {
+        // What is odd may be long, and is somebody else's text.
+        let (field, why) =
+            (error.path().to_string(), error.inner().to_string().chars().take(LONGEST).collect::<String>());
+        Hold::new(Reason::Unreadable, format!("{field} can't be read: {why}"))
+    })
+}
+
+fn unreadable(hold: Hold) -> Hold {
+    Hold { reason: Reason::Unreadable, ..hold }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+    use windlass_plan::{Reason, fence::Recorded};
+
+    use super::{quorum_cluster, recorded, service_image};
+
+    fn resource(change: impl FnOnce(&mut Value)) -> Value {
+        let mut raw = json!({
+            "apiVersion": "windlass.dev/v1alpha1", "kind": "QuorumCluster",
+            "metadata": {"name": "pd", "namespace": "db"},
+            "spec": {"workload": {"statefulSet": "pd", "container": "pd"}, "system": {"type": "Pd"}, "version": "8.5.3"},
+            "status": {
+                "election": {"id": "a", "epoch": 1, "claimedAt": "2030-01-01T00:00:00.000000Z", "settled": true},
+                "upgrade": {
+                    "targetVersion": "8.5.3", "targetImage": "pd:8.5.3", "fromVersion": "8.5.0", "fromImage": "pd:8.5.0",
+                    "startedAt": "2030-01-01T00:00:00.000000Z", "currentPartition": 2,
+                },
+            },
+        });
+        assert!(quorum_cluster(&raw).is_ok());
+        change(&mut raw);
+        raw
+    }
+
+    #[rstest]
+    #[case::an_override("/spec/gates", json!({"overrides": [{"gate": "Soak", "until": "2030-01-01T00:00:00+99:99"}]}), "spec.gates.overrides[0].until")]
+    #[case::a_list_for_a_text("/spec/version", json!(["8.5.3"]), "spec.version")]
+    #[case::an_upgrade("/status/upgrade/startedAt", json!("2030-01-01T00:00:00+99:99"), "status.upgrade.startedAt")]
+    #[case::its_version("/status/upgrade/targetVersion", json!("8.5"), "status.upgrade.targetVersion")]
+    #[case::a_partition("/status/upgrade/currentPartition", json!(-1), "status.upgrade.currentPartition")]
+    #[case::an_election("/status/election/claimedAt", json!("2030-01-01T00:00:00x5+99:99"), "status.election.claimedAt")]
+    #[case::its_epoch("/status/election/epoch", json!(-1), "status.election.epoch")]
+    #[case::what_was_given_up("/status/givenUp", json!({"version": "8", "image": "pd", "way": "Back"}), "status.givenUp.version")]
+    #[case::a_condition("/status/conditions", json!([{"type": "Ready", "status": "True", "reason": "UpToDate", "message": "", "lastTransitionTime": "2030-01-01T00:00:00+99:99"}]), "status.conditions[0].lastTransitionTime")]
+    fn what_cannot_be_read_is_named(#[case] at: &str, #[case] value: Value, #[case] field: &str) {
+        let raw = resource(|raw| {
+            let (parent, name) = at.rsplit_once('/').unwrap();
+            raw.pointer_mut(parent).unwrap()[name] = value;
+        });
+        let hold = quorum_cluster(&raw).unwrap_err();
+        assert_eq!(hold.reason, Reason::Unreadable);
+        assert!(hold.message.starts_with(field), "{}", hold.message);
+    }
+
+    #[test]
+    fn who_acts_is_somebody_wherever_anything_is_under_way() {
+        assert!(matches!(recorded(&resource(|_| {})), Recorded::By(_)));
+        let odd = resource(|raw| raw["status"]["election"]["claimedAt"] = json!("2030-01-01T00:00:00+99:99"));
+        assert_eq!(recorded(&odd), Recorded::Unreadable);
+        assert_eq!(recorded(&resource(|raw| raw["status"]["election"] = Value::Null)), Recorded::Unreadable);
+        assert_eq!(recorded(&resource(|raw| raw["status"] = Value::Null)), Recorded::Nobody);
+    }
+
+    #[test]
+    fn a_service_image_is_read_the_same_way() {
+        let raw = json!({
+            "apiVersion": "windlass.dev/v1alpha1", "kind": "ServiceImage", "metadata": {"name": "dicom"},
+            "spec": {
+                "target": {"group": "example.com", "version": "v1", "kind": "Dicom"},
+                "gates": {"overrides": [{"gate": "MaintenanceWindow", "until": "2030-01-01T00:00:00+99:99"}]},
+            },
+        });
+        let hold = service_image(&raw).unwrap_err();
+        assert!(hold.message.starts_with("spec.gates.overrides[0].until"), "{}", hold.message);
+    }
+}

@@ -1,0 +1,175 @@
+//! Objects as the API server gives them, read so that none of them can fail to be read: what can't be is left out.
+//!
+//! One odd object in a list or a watch would otherwise keep all others from being seen. What it holds is read afterwards, by itself.
+
+use std::{borrow::Cow, marker::PhantomData};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{Resource, api::ObjectMeta};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
+use serde_json::Value;
+
+/// That an object is there and what it is called: all that a watch which wakes somebody needs.
+#[derive(Debug)]
+pub struct Glimpse<K> {
+    meta: ObjectMeta,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// An object with everything in it.
+#[derive(Debug)]
+pub struct Whole<K> {
+    meta: ObjectMeta,
+    /// As it was given, without `metadata.managedFields`.
+    pub raw: Value,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> Clone for Glimpse<K> {
+    fn clone(&self) -> Self {
+        Self { meta: self.meta.clone(), kind: PhantomData }
+    }
+}
+
+impl<K> Clone for Whole<K> {
+    fn clone(&self) -> Self {
+        Self { meta: self.meta.clone(), raw: self.raw.clone(), kind: PhantomData }
+    }
+}
+
+impl<'de, K> Deserialize<'de> for Glimpse<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self { meta: meta(&Value::deserialize(deserializer)?), kind: PhantomData })
+    }
+}
+
+impl<'de, K> Deserialize<'de> for Whole<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut raw = Value::deserialize(deserializer)?;
+        // Who wrote what is none of ours here, and what is in it was written by others.
+        if let Some(metadata) = raw.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+        Ok(Self { meta: meta(&raw), raw, kind: PhantomData })
+    }
+}
+
+impl<K> Serialize for Whole<K> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.raw.serialize(serializer)
+    }
+}
+
+impl<K: Resource> Resource for Glimpse<K> {
+    type DynamicType = K::DynamicType;
+    type Scope = K::Scope;
+
+    fn metadata_api() -> bool {
+        true
+    }
+
+    fn kind(dt: &K::DynamicType) -> Cow<'_, str> {
+        K::kind(dt)
+    }
+
+    fn group(dt: &K::DynamicType) -> Cow<'_, str> {
+        K::group(dt)
+    }
+
+    fn version(dt: &K::DynamicType) -> Cow<'_, str> {
+        K::version(dt)
+    }
+
+    fn plural(dt: &K::DynamicType) -> Cow<'_, str> {
+        K::plural(dt)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}
+
+impl<K: Resource> Resource for Whole<K> {
+    type DynamicType = K::DynamicType;
+    type Scope = K::Scope;
+
+    fn kind(dt: &K::DynamicType) -> Cow<'_, str> {
+        K::kind(dt)
+    }
+
+    fn group(dt: &K::DynamicType) -> Cow<'_, str> {
+        K::group(dt)
+    }
+
+    fn version(dt: &K::DynamicType) -> Cow<'_, str> {
+        K::version(dt)
+    }
+
+    fn plural(dt: &K::DynamicType) -> Cow<'_, str> {
+        K::plural(dt)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}
+
+/// What of the metadata matters here. That an object is going counts also where it can't be read since when.
+fn meta(raw: &Value) -> ObjectMeta {
+    let metadata = &raw["metadata"];
+    let going = metadata.get("deletionTimestamp").filter(|since| !since.is_null());
+    ObjectMeta {
+        name: one(&metadata["name"]),
+        namespace: one(&metadata["namespace"]),
+        uid: one(&metadata["uid"]),
+        resource_version: one(&metadata["resourceVersion"]),
+        generation: one(&metadata["generation"]),
+        creation_timestamp: one(&metadata["creationTimestamp"]),
+        deletion_timestamp: going.map(|since| one(since).unwrap_or(Time(jiff::Timestamp::UNIX_EPOCH))),
+        finalizers: one(&metadata["finalizers"]),
+        owner_references: metadata["ownerReferences"].as_array().map(|owners| owners.iter().filter_map(one).collect()),
+        ..ObjectMeta::default()
+    }
+}
+
+fn one<T: DeserializeOwned>(raw: &Value) -> Option<T> {
+    T::deserialize(raw).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::{Resource, ResourceExt};
+    use serde_json::json;
+
+    use super::{Glimpse, Whole};
+
+    #[test]
+    fn nothing_in_an_object_keeps_it_from_being_seen() {
+        let owner =
+            json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "pd", "uid": "1", "controller": true});
+        let odd = json!({
+            "metadata": {
+                "name": "pd-0", "namespace": "db", "uid": 7, "creationTimestamp": "2030-01-01T00:00:00+99:99",
+                "deletionTimestamp": "10000-01-01T00:00:00Z", "ownerReferences": [{"kind": 1}, owner],
+                "managedFields": [{"manager": "x", "time": "10000-01-01T00:00:00Z"}],
+            },
+            "spec": "what?",
+        });
+        let glimpse: Glimpse<Pod> = serde_json::from_value(odd.clone()).unwrap();
+        assert_eq!((glimpse.name_any().as_str(), glimpse.namespace().as_deref()), ("pd-0", Some("db")));
+        assert_eq!(glimpse.owner_references().iter().map(|owner| owner.name.as_str()).collect::<Vec<_>>(), ["pd"]);
+        assert!(glimpse.meta().deletion_timestamp.is_some() && glimpse.uid().is_none());
+        let whole: Whole<Pod> = serde_json::from_value(odd).unwrap();
+        assert_eq!((&whole.raw["spec"], &whole.raw["metadata"]["managedFields"]), (&json!("what?"), &json!(null)));
+        assert!(serde_json::from_value::<Glimpse<Pod>>(json!("nothing at all")).is_ok());
+    }
+}

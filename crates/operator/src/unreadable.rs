@@ -1,0 +1,216 @@
+//! Resources that can't be read: each is held with a reason of its own, and harms nobody else.
+//!
+//! Nothing is decided about such a one. A permit that stands is taken back, for nobody would mind it; deleting it lets it go. Of its
+//! status only what is said here is changed, and all else is sent back as it came: it stays until a person has mended it.
+
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use windlass_api::{
+    QuorumCluster, ServiceImage,
+    conditions::{Verdict, conditions},
+    fleet, reading, translate,
+};
+use windlass_plan::{Decision, Hold, Record, Step, permit};
+
+use crate::{
+    claim::{Stand, stand},
+    error::Error,
+    events::{Telling, tell},
+    execute::{self, Actor},
+    finalize::FINALIZER,
+    lenient::Whole,
+    observe::{self, Observed, Sibling},
+    pass::Next,
+    queue::Key,
+    validate,
+};
+
+/// Minds a QuorumCluster that can't be read.
+pub async fn quorum_cluster(
+    actor: Actor<'_>,
+    key: &Key,
+    hold: &Hold,
+    resource: &Whole<QuorumCluster>,
+) -> Result<Next, Error> {
+    let idle = Next::After(actor.context.settings.idle_recheck);
+    let api = Api::namespaced(actor.context.client.clone(), &key.namespace);
+    let of = Of { what: format!("quorumclusters/{key}"), api, resource };
+    let touch = match stand(actor, &reading::recorded(&resource.raw)) {
+        Stand::Held => false,
+        Stand::Wait(pause) => return Ok(Next::After(pause)),
+        Stand::Claim(election) => {
+            of.write_status(actor, json!({ "election": election })).await?;
+            return Ok(Next::After(Duration::ZERO));
+        }
+        // That it is settled is not said: what else the predecessor may be making can be told only once the resource can be read.
+        Stand::Touch(_) => true,
+    };
+    let me = Sibling::of(resource);
+    let observed = observe::workload(actor.context, &key.namespace, me.set.as_deref(), &hold.message).await?;
+    // What another one has is not touched because of this one.
+    let ours = validate::rival(&me, &observed.siblings).is_none();
+    if let Some(set) = observed.set.as_ref().filter(|set| touch && ours && !execute::is_touched(actor, set)) {
+        tracing::debug!(set = set.name_any(), "touched for one that can't be read");
+        execute::touch_workload(actor, &observed).await?;
+        return Ok(Next::After(Duration::ZERO));
+    }
+    let set = me.set.clone().unwrap_or_default();
+    let settled =
+        execute::settle(actor, (&key.namespace, &set), async || execute::touch_workload(actor, &observed).await);
+    if let Some(pause) = settled.await? {
+        return Ok(Next::After(pause));
+    }
+    let mut said = said(&of, actor, hold);
+    let mut act = None;
+    if let Some(Withdrawal { decision: Decision::Act(step), record }) =
+        ours.then(|| withdraw(resource, &observed, hold)).flatten()
+    {
+        if let Some((record, replicas)) = record {
+            said["upgrade"] = json!(translate::upgrade(&record, replicas, Some(step.to_string())));
+        }
+        act = Some(step);
+    }
+    of.say(actor, said, hold).await?;
+    if let Some((step, set)) = act.zip(observed.set.as_ref())
+        && let Step::TakeBack { partition, .. } = &step
+    {
+        let patched = execute::patch_set(actor, set, execute::partition_patch(set, *partition)).await;
+        actor.context.metrics.step(&step, patched.as_ref().err().map(Error::class));
+        patched?;
+        of.tell(actor, Telling { warning: false, reason: step.name(), action: "Act", note: step.to_string() }).await;
+        return Ok(Next::After(Duration::ZERO));
+    }
+    if resource.meta().deletion_timestamp.is_some() {
+        of.let_go(actor, &observed).await?;
+    }
+    Ok(idle)
+}
+
+/// A permit to take back, and the record that says so, where there is one that can be read.
+struct Withdrawal {
+    decision: Decision,
+    record: Option<(Record, u32)>,
+}
+
+/// The permit that stands, where an upgrade is under way or may be.
+fn withdraw(resource: &Whole<QuorumCluster>, observed: &Observed, hold: &Hold) -> Option<Withdrawal> {
+    let written = resource.raw.pointer("/status/upgrade").filter(|written| !written.is_null())?;
+    let workload = validate::workload(observed.set.as_ref()?, String::new()).ok()?;
+    let pods = validate::pods(&workload, observed);
+    let read = serde_json::from_value(written.clone()).ok().and_then(|upgrade| translate::record(&upgrade).ok());
+    match read {
+        Some(mut record) => {
+            let decision = permit::withdraw(&workload, &pods, Some(&mut record), hold)?;
+            Some(Withdrawal { decision, record: Some((record, workload.replicas)) })
+        }
+        None => Some(Withdrawal { decision: permit::withdraw(&workload, &pods, None, hold)?, record: None }),
+    }
+}
+
+/// Holds a ServiceImage that can't be read. Nothing stands that had to be taken back: what is reserved is touched before anything is decided.
+pub async fn service_image(actor: Actor<'_>, hold: &Hold, resource: &Whole<ServiceImage>) -> Result<Duration, Error> {
+    let api = Api::all(actor.context.client.clone());
+    let of = Of { what: format!("serviceimages/{}", resource.name_any()), api, resource };
+    match stand(actor, &reading::recorded(&resource.raw)) {
+        Stand::Held | Stand::Touch(_) => {}
+        Stand::Wait(pause) => return Ok(pause),
+        Stand::Claim(election) => {
+            of.write_status(actor, json!({ "election": election })).await?;
+            return Ok(Duration::ZERO);
+        }
+    }
+    let generation = resource.meta().generation.unwrap_or(0);
+    let conditions = fleet::unreadable(&of.conditions(), hold, generation, actor.context.clock.now());
+    of.say(actor, json!({"observedGeneration": generation, "conditions": conditions}), hold).await?;
+    Ok(actor.context.settings.idle_recheck)
+}
+
+/// What a QuorumCluster that can't be read says of itself.
+fn said(of: &Of<'_, QuorumCluster>, actor: Actor<'_>, hold: &Hold) -> Value {
+    let generation = of.resource.meta().generation.unwrap_or(0);
+    let verdict = Verdict {
+        ready: false.into(),
+        reconciling: false,
+        stalled: true,
+        upgrading: of.resource.raw.pointer("/status/upgrade").is_some_and(|written| !written.is_null()),
+        reason: hold.reason.name().to_owned(),
+        message: hold.to_string(),
+    };
+    let conditions = conditions(&of.conditions(), &verdict, generation, actor.context.clock.now());
+    json!({"observedGeneration": generation, "phase": "Blocked", "conditions": conditions})
+}
+
+/// A resource that can't be read, and where it is.
+struct Of<'a, K> {
+    what: String,
+    api: Api<Whole<K>>,
+    resource: &'a Whole<K>,
+}
+
+impl<K: Resource<DynamicType = ()> + std::fmt::Debug> Of<'_, K> {
+    /// The conditions that can be read. The others were said by us, and are said anew.
+    fn conditions(&self) -> Vec<Condition> {
+        let written = self.resource.raw.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+        written.filter_map(|one| serde_json::from_value(one.clone()).ok()).collect()
+    }
+
+    /// Writes this into the status, where it does not say so already, and tells it once.
+    async fn say(&self, actor: Actor<'_>, said: Value, hold: &Hold) -> Result<(), Error> {
+        actor.context.metrics.hold(hold.reason);
+        let before = &self.resource.raw["status"];
+        if said.as_object().is_some_and(|said| said.iter().all(|(field, value)| before.get(field) == Some(value))) {
+            return Ok(());
+        }
+        let told = self.conditions().iter().any(|one| one.type_ == "Ready" && one.reason == hold.reason.name());
+        self.write_status(actor, said).await?;
+        if !told {
+            let note = hold.to_string();
+            self.tell(actor, Telling { warning: true, reason: hold.reason.name(), action: "Wait", note }).await;
+        }
+        Ok(())
+    }
+
+    async fn tell(&self, actor: Actor<'_>, telling: Telling<'_>) {
+        tell(actor, self.resource, telling).await;
+    }
+
+    /// Changes these fields of the status of the resource as it was read. All others are sent back as they came.
+    async fn write_status(&self, actor: Actor<'_>, fields: Value) -> Result<(), Error> {
+        let mut wanted = self.resource.clone();
+        if !wanted.raw["status"].is_object() {
+            wanted.raw["status"] = json!({});
+        }
+        for (field, value) in fields.as_object().into_iter().flatten() {
+            wanted.raw["status"][field] = value.clone();
+        }
+        let (name, params) = (self.resource.name_any(), PostParams::default());
+        let written = actor.write("status", &self.what, self.api.replace_status(&name, &params, &wanted)).await?;
+        actor.context.own_writes.wrote(&self.what, written.resource_version().as_deref());
+        Ok(())
+    }
+}
+
+impl Of<'_, QuorumCluster> {
+    /// It is being deleted: evictions are let through, and the update strategy stays as it is, for what it was can't be relied on (H40).
+    async fn let_go(&self, actor: Actor<'_>, observed: &Observed) -> Result<(), Error> {
+        let finalizers = self.resource.finalizers();
+        if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
+            return Ok(());
+        }
+        if let Some(set) = &observed.set {
+            execute::release_evictions(actor, observed, set).await?;
+            let note = "it could not be read, so the StatefulSet keeps the update strategy that it has".to_owned();
+            self.tell(actor, Telling { warning: true, reason: "StrategyKept", action: "LetGo", note }).await;
+        }
+        let left: Vec<&String> = finalizers.iter().filter(|finalizer| *finalizer != FINALIZER).collect();
+        let patch = json!({"metadata": {"resourceVersion": self.resource.resource_version(), "finalizers": left}});
+        let (name, params, patch) = (self.resource.name_any(), PatchParams::default(), Patch::Merge(&patch));
+        actor.write("patch", &self.what, self.api.patch(&name, &params, &patch)).await.map(|_| ())
+    }
+}
