@@ -133,7 +133,9 @@ pub async fn execute(
         Step::DeletePod { pod, uid, .. } | Step::Replace { pod, uid, through: None, .. } => {
             delete_pod(actor, observed, set, pod, uid).await
         }
-        Step::Replace { pod, uid, through: Some(budget), .. } => evict_pod(actor, observed, set, pod, uid, budget).await,
+        Step::Replace { pod, uid, through: Some(budget), .. } => {
+            evict_pod(actor, observed, set, pod, uid, budget).await
+        }
         Step::HoldEvictions => hold_evictions(actor, resource, observed, set).await,
         Step::ReleaseEvictions => release_evictions(actor, observed, set).await,
     }
@@ -152,6 +154,7 @@ pub fn rests_on_evidence(step: &Step) -> bool {
         | Step::PullImage { .. }
         | Step::WriteTemplate { .. }
         | Step::TakeBack { .. }
+        | Step::PutBackStrategy
         | Step::Park { .. }
         | Step::HoldEvictions
         | Step::ReleaseEvictions => false,

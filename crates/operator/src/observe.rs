@@ -309,7 +309,9 @@ async fn timed<T>(what: &'static str, ask: impl Future<Output = T>) -> (T, (&'st
 /// How the pods of the set are reached, and nothing else; nobody is asked.
 pub async fn addresses(context: &Context, resource: &QuorumCluster) -> Result<Vec<Peer>, Error> {
     let namespace = resource.namespace().unwrap_or_default();
-    let Some(WholeSet { set, .. }) = set(context, &resource.spec.workload.stateful_set, &namespace).await? else { return Ok(vec![]) };
+    let Some(WholeSet { set, .. }) = set(context, &resource.spec.workload.stateful_set, &namespace).await? else {
+        return Ok(vec![]);
+    };
     let pods = pods(context, &set, &namespace).await?;
     Ok(peers(resource, &places(&set, &namespace, &pods)))
 }
