@@ -371,7 +371,9 @@ mod tests {
         Progress::Failed("no room".into())
     )]
     #[case::failed_before(
-        json!({"observedGeneration": 2, "conditions": [{"type": "Failed", "status": "True", "message": "no room"}]}),
+        json!({"observedGeneration": 2, "conditions": [
+            {"type": "UpToDate", "status": "True"}, {"type": "Failed", "status": "True", "message": "no room"},
+        ]}),
         Progress::Moving { since: None }
     )]
     fn e4_h38_progress_is_judged_at_the_newest_generation(#[case] status: Value, #[case] expected: Progress) {
