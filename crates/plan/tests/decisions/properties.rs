@@ -373,6 +373,8 @@ fn arbitrary_views_lead_to_every_kind_of_decision() {
         "done",
     ];
     for kind in needed {
-        assert!(seen.get(kind).is_some_and(|count| *count >= 20), "{kind}: {seen:?}");
+        // The switch comes after everything else that may be in the way, the snapshot too: few views get so far.
+        let enough = if kind == "StrategySwitched" { 5 } else { 20 };
+        assert!(seen.get(kind).is_some_and(|count| *count >= enough), "{kind}: {seen:?}");
     }
 }
