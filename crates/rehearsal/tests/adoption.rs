@@ -114,7 +114,7 @@ fn going_back_is_refused_until_it_is_allowed() {
 fn budget(name: &str, labels: &Value) -> Value {
     json!({
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name, "namespace": pd::NAMESPACE},
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": labels}},
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": labels}},
     })
 }
 
@@ -149,9 +149,9 @@ fn a_budget_that_allows_too_much_holds_the_upgrade_until_it_leaves_a_majority() 
         namespace: pd::NAMESPACE.into(),
         name: "loose".into(),
     };
-    let mend = Action::Patch { target, patch: json!({"spec": {"maxUnavailable": 1}}) };
+    let mend = Action::Patch { target, patch: json!({"spec": {"maxUnavailable": 0}}) };
     let tale = tell(objects, vec![pd::after(Duration::from_mins(3), mend)]);
-    let words = ["PodDisruptionBudget loose", "set its maxUnavailable to 1"];
+    let words = ["PodDisruptionBudget loose keeps 0 of 3 pods healthy", "leave a majority of exactly these pods"];
     tale.last_said(tale.before_all()).is_stalled("BudgetTooLoose", &words);
     assert_eq!(tale.replaced(tale.before_all()), Vec::<String>::new());
     tale.ended_ready_at(TO);
