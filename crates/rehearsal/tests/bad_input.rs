@@ -76,7 +76,7 @@ fn a_login_at_a_system_that_takes_no_token() {
     tale.touched_nothing(tale.before_all());
     tale.ended_ready_at(TO);
     let spoken = tale.last_said(tale.before_all());
-    spoken.is_stalled("InvalidSpec", &["spec.system.auth", "the types Pd and Etcd take no token"]);
+    spoken.is_stalled("InvalidSpec", &["spec.system.auth", "the type Pd takes none"]);
     assert!(!tale.calls.iter().any(|call| call.contains("login")), "{:?}", tale.calls);
 }
 

@@ -88,7 +88,7 @@ fn an_upgrade_is_told_act_by_act() {
 
 #[test]
 fn a_hold_is_told_once_however_long_it_lasts() {
-    let objects = with(three(), "QuorumCluster", |resource| resource["spec"]["image"] = json!("PD:8:5"));
+    let objects = with(three(), "QuorumCluster", |resource| resource["spec"]["image"] = json!("PingCAP/pd:8.5"));
     let tale = tell(objects, vec![pd::after(Duration::from_hours(2), pd::spec(json!({"image": null})))]);
     tale.ended_ready_at(TO);
     let told = tale.events(tale.before_all());

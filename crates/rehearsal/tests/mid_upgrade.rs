@@ -62,14 +62,14 @@ fn the_image_becomes_one_that_nobody_asked_for() {
 
 #[test]
 fn the_image_in_the_spec_becomes_one_that_cannot_be_parsed() {
-    let tale = wrong_at_first_permit(pd::spec(json!({"image": "PD:8:5"})), pd::spec(json!({"image": null})));
+    let tale = wrong_at_first_permit(pd::spec(json!({"image": "PingCAP/pd:8.5"})), pd::spec(json!({"image": null})));
     tale.last_said(tale.between(0, 1))
         .is_stalled("InvalidSpec", &["spec.image", "correct the field that the message names"]);
 }
 
 #[test]
 fn evictions_are_let_through_while_the_spec_cannot_be_read() {
-    let tale = wrong_at_first_permit(pd::spec(json!({"image": "PD:8:5"})), pd::spec(json!({"image": null})));
+    let tale = wrong_at_first_permit(pd::spec(json!({"image": "PingCAP/pd:8.5"})), pd::spec(json!({"image": null})));
     assert_eq!(tale.touched(tale.between(0, 1)), ["poddisruptionbudgets.policy windlass-pd"]);
 }
 

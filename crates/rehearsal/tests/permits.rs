@@ -41,7 +41,7 @@ fn it_is_taken_back_when_somebody_pauses() {
 
 #[test]
 fn it_is_taken_back_when_the_spec_cannot_be_read_any_more() {
-    let tale = while_a_permit_stands(|cluster| spec(cluster, &json!({"image": "PD:8:5"})));
+    let tale = while_a_permit_stands(|cluster| spec(cluster, &json!({"image": "PingCAP/pd:8.5"})));
     assert_eq!(tale.replaced(0..tale.journal.len()), Vec::<String>::new());
     tale.last_said(0..tale.journal.len()).is_stalled("InvalidSpec", &["spec.image"]);
     tale.was_safe();
@@ -50,7 +50,7 @@ fn it_is_taken_back_when_the_spec_cannot_be_read_any_more() {
 #[test]
 fn the_leader_is_not_replaced_because_the_spec_cannot_be_read() {
     let tale = while_a_permit_stands(|cluster| {
-        spec(cluster, &json!({"image": "PD:8:5"}));
+        spec(cluster, &json!({"image": "PingCAP/pd:8.5"}));
         cluster.world.pd(pd::NAMESPACE, pd::NAME).force_leader("pd-2");
     });
     tale.was_safe();
@@ -78,7 +78,7 @@ fn it_is_taken_back_when_the_quorum_cluster_is_deleted() {
 #[test]
 fn it_is_taken_back_when_the_quorum_cluster_is_deleted_although_its_spec_cannot_be_read() {
     let tale = while_a_permit_stands(|cluster| {
-        spec(cluster, &json!({"image": "PD:8:5"}));
+        spec(cluster, &json!({"image": "PingCAP/pd:8.5"}));
         stage::delete(cluster, &pd::subject());
     });
     assert_eq!(tale.replaced(0..tale.journal.len()), Vec::<String>::new());

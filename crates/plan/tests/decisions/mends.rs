@@ -28,7 +28,7 @@ fn pull() -> Trouble {
 fn unusable() -> Trouble {
     Trouble::ImageUnusable {
         container: container(),
-        image: "PD:8:5".into(),
+        image: "PingCAP/pd:8.5".into(),
         message: "invalid reference format".into(),
     }
 }
@@ -81,7 +81,7 @@ fn a_trouble_is_told_at_once_and_stalls_at_its_deadline(
 fn a_name_that_is_none_stalls_at_once() {
     let decision = decide(&want(NEW), &troubled(unusable()));
     assert_eq!(answer(&decision), Halt(Reason::ImageUnusable));
-    assert!(hold(&decision).message.contains("PD:8:5"), "{decision:?}");
+    assert!(hold(&decision).message.contains("PingCAP/pd:8.5"), "{decision:?}");
 }
 
 /// Its data is of the version that led, however broken its pod is now: held on the old template, it would come back as that (H15).
