@@ -276,8 +276,8 @@ async fn evict_pod(
         "deleteOptions": {"preconditions": fence},
     });
     let params = PostParams::default();
-    let sent = api.create_subresource::<_, kube::core::Status>("eviction", name.as_str(), &params, &eviction);
-    match actor.disrupt("evict", &what, set, sent).await {
+    let request = api.create_subresource::<_, kube::core::Status>("eviction", name.as_str(), &params, &eviction);
+    match actor.disrupt("evict", &what, set, request).await {
         Ok(_) => Ok(()),
         Err(error) => Err(error.refused_by_budget(budget).map_or(error, Error::Held)),
     }

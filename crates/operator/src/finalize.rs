@@ -171,7 +171,7 @@ mod tests {
         // Where the type stayed, the partition alone was touched: what people changed of the rest meanwhile is theirs.
         let patch =
             restoring_patch(&adopted, &set(&json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 3}})));
-        let path = "/spec/updateStrategy/rollingUpdate/partition";
-        assert_eq!(patch, [json!({"op": "add", "path": path, "value": 1})]);
+        let partition = "/spec/updateStrategy/rollingUpdate/partition";
+        assert_eq!(patch, [json!({"op": "add", "path": partition, "value": 1})]);
     }
 }

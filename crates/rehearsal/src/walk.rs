@@ -58,7 +58,7 @@ pub fn scenario(seed: u64) -> Scenario {
         gives_up: false,
         snapshots: false,
         authenticated: false,
-        odd_neighbour: false,
+        odd_neighbour: None,
     };
     for _ in 0..walk.rng.below(9) {
         walk.step();
@@ -85,11 +85,8 @@ pub fn scenario(seed: u64) -> Scenario {
             }
         }
     }
-    if walk.odd_neighbour {
+    if let Some(odd) = walk.odd_neighbour.take() {
         // Before the others: it is the older one.
-        let mut odd = setting.quorum_cluster("odd", setting.versions[to]);
-        odd["spec"]["workload"]["statefulSet"] = json!("another");
-        odd["spec"]["gates"] = odd_gates();
         let last = objects.len().saturating_sub(1);
         objects.insert(last, odd);
     }
@@ -199,8 +196,8 @@ struct Walk {
     snapshots: bool,
     /// A user is named to ask in the name of.
     authenticated: bool,
-    /// A QuorumCluster that can't be read stands beside this one.
-    odd_neighbour: bool,
+    /// A QuorumCluster that can't be read and stands beside this one.
+    odd_neighbour: Option<Value>,
 }
 
 impl Walk {
@@ -551,7 +548,12 @@ impl Walk {
         if !rng.one_in(6) {
             return;
         }
-        self.odd_neighbour = rng.one_in(2);
+        self.odd_neighbour = rng.one_in(2).then(|| {
+            let mut odd = self.setting.quorum_cluster("odd", self.setting.versions[self.to]);
+            odd["spec"]["workload"]["statefulSet"] = json!("another");
+            odd["spec"]["gates"] = odd_gates();
+            odd
+        });
         let status =
             |status: Value| Action::PatchStatus { target: self.setting.subject(), patch: json!({ "status": status }) };
         let upgrade = |at: &str| status(json!({"upgrade": {"startedAt": at}}));

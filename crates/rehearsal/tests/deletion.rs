@@ -77,7 +77,8 @@ fn at_rest_the_strategy_stays_where_that_is_wanted() {
 
 #[test]
 fn at_rest_the_strategy_comes_back_although_the_spec_cannot_be_read() {
-    let tale = tell(three(), vec![pd::after(AT_REST, pd::spec(json!({"image": "PingCAP/pd:8.5"}))), delete_after(A_WHILE)]);
+    let tale =
+        tell(three(), vec![pd::after(AT_REST, pd::spec(json!({"image": "PingCAP/pd:8.5"}))), delete_after(A_WHILE)]);
     assert_eq!(tale.strategy(), rolling(0));
     is_gone(&tale);
 }

@@ -5,8 +5,6 @@ mod support;
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::Request;
 use serde_json::{Value, json};
 use support::{
     TO, Tale,
@@ -14,7 +12,7 @@ use support::{
     three,
 };
 use windlass_rehearsal::pd;
-use windlass_sim::{api::Reply, harness::Cluster};
+use windlass_sim::harness::Cluster;
 
 /// The API server's check of a date-time lets this through.
 const ODD: &str = "2030-01-01T00:00:00+99:99";
@@ -28,13 +26,7 @@ fn spec(cluster: &Cluster, spec: &Value) {
 }
 
 fn status(cluster: &Cluster, status: &Value) {
-    let path = format!("/apis/windlass.dev/v1alpha1/namespaces/{}/quorumclusters/{}/status", pd::NAMESPACE, pd::NAME);
-    let request = Request::patch(path).header("content-type", "application/merge-patch+json");
-    let request = request.body(Bytes::from(json!({ "status": status }).to_string())).expect("a request");
-    match cluster.api.handle("user", request, None) {
-        Reply::Done(response) => assert!(response.status().is_success(), "{response:?}"),
-        Reply::Watch(_) => panic!("nobody asked for a watch"),
-    }
+    stage::patch_status(cluster, &pd::subject(), &json!({ "status": status }));
 }
 
 #[test]

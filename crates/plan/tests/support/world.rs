@@ -282,6 +282,7 @@ impl World {
     }
 
     /// What must be true of every step at the moment when it is carried out.
+    #[expect(clippy::too_many_lines, reason = "one arm for each step")]
     fn object(&self, step: &Step) {
         let replicas = self.view.workload.replicas;
         let highest = self.view.outdated().next_back();

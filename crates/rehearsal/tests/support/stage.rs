@@ -115,6 +115,13 @@ pub fn patch(cluster: &Cluster, subject: &Subject, patch: &Value) {
     send(cluster, request.body(Bytes::from(patch.to_string())));
 }
 
+/// A person changes an object's status.
+pub fn patch_status(cluster: &Cluster, subject: &Subject, patch: &Value) {
+    let status = format!("{}/status", path(subject));
+    let request = Request::patch(status).header("content-type", "application/merge-patch+json");
+    send(cluster, request.body(Bytes::from(patch.to_string())));
+}
+
 /// Somebody changes a node.
 pub fn patch_node(cluster: &Cluster, name: &str, patch: &Value) {
     let request =
