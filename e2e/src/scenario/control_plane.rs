@@ -227,6 +227,7 @@ fn rights(stage: &Stage) -> Result<()> {
     for words in [
         "patch statefulsets.apps --all-namespaces",
         "delete pods --all-namespaces",
+        "create pods --subresource=eviction --all-namespaces",
         "patch pods --subresource=status --all-namespaces",
         "create poddisruptionbudgets.policy --all-namespaces",
         "update quorumclusters.windlass.dev --subresource=status --all-namespaces",
@@ -242,7 +243,6 @@ fn rights(stage: &Stage) -> Result<()> {
         "create pods --all-namespaces",
         "patch pods --all-namespaces",
         "create pods --subresource=exec --all-namespaces",
-        "create pods --subresource=eviction --all-namespaces",
         "delete statefulsets.apps --all-namespaces",
         "update statefulsets.apps --all-namespaces",
         "delete quorumclusters.windlass.dev --all-namespaces",

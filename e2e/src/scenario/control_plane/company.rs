@@ -112,7 +112,10 @@ pub async fn refused(stage: &Stage) -> Result<()> {
     ]);
     apply(stage, "keep-images", &policy)?;
     wait::until_so("the policy to be in force", 30, async || {
-        Ok(change("kept", json!({"spec": {"image": image("v0")}})).await.is_err())
+        // Only tried: once it had the other image, nothing would be changed by giving it that.
+        let tried = PatchParams { dry_run: true, ..PatchParams::default() };
+        let patch = Patch::Merge(json!({"spec": {"image": image("v0")}}));
+        Ok(fleet.dicoms.patch("kept", &tried, &patch).await.is_err())
     })
     .await?;
     let before = fleet.images().await?.into_iter().find(|(name, _)| name == "kept").map(|(_, tag)| tag);
