@@ -66,7 +66,16 @@ pub(super) async fn check(play: usize, binary: &Path) -> Result<usize> {
         let answer = real.ask(MEMBERS[0], Request::post(path).body(Bytes::from(body))?).await?.context("an answer")?;
         ensure!(answer.status().is_success(), "{path}: {}", String::from_utf8_lossy(answer.body()));
     }
-    for answer in observe(&network, &peers, None, &timeouts).await {
+    // The others hear of it a moment later.
+    let mut answers = observe(&network, &peers, None, &timeouts).await;
+    for _ in 0..50 {
+        if answers.iter().all(|answer| answer.said.is_err()) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        answers = observe(&network, &peers, None, &timeouts).await;
+    }
+    for answer in answers {
         let error = answer.said.err().with_context(|| format!("{} let us in without credentials", answer.pod))?;
         ensure!(error.class() == Class::Denied, "{error}");
     }

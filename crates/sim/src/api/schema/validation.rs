@@ -176,18 +176,13 @@ fn key_of(keys: &[String], item: &Value) -> Value {
 
 fn check_text(node: &Node, text: &str, path: &str, errors: &mut Vec<FieldError>) {
     let length = text.chars().count() as u64;
-    if let Some(most) = node.max_length
-        && length > most
-    {
+    // The first of these is told, and the others are not.
+    if let Some(most) = node.max_length.filter(|most| length > *most) {
         errors.push(FieldError::too_long(path, most));
-    }
-    if let Some(least) = node.min_length
-        && length < least
-    {
+    } else if let Some(least) = node.min_length.filter(|least| length < *least) {
         let detail = format!("{path} in body should be at least {least} chars long");
         errors.push(FieldError::invalid(path, text, detail));
-    }
-    if let Some((pattern, compiled)) = &node.pattern
+    } else if let Some((pattern, compiled)) = &node.pattern
         && !compiled.as_ref().is_some_and(|compiled| compiled.is_match(text))
     {
         errors.push(FieldError::invalid(path, text, format!("{path} in body should match '{pattern}'")));

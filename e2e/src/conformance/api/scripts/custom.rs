@@ -167,7 +167,8 @@ fn cluster_formats() -> Script {
     ] {
         steps.push(merge(QuorumCluster, "a", json!({"spec": until(json!(text))})));
     }
-    for other in [json!(["2030-01-01T00:00:00Z"]), json!([]), json!({}), json!(5), json!(true)] {
+    // No lists: a real server takes them, too, and keeps no managedFields of an object that has one.
+    for other in [json!({}), json!(5), json!(true)] {
         steps.push(merge(QuorumCluster, "a", json!({"spec": until(other)})));
     }
     steps.push(get(QuorumCluster, "a"));
