@@ -4,7 +4,7 @@
 //! an older schema is not checked again. One such object must not keep the others from being read, so each is read alone, and what can't
 //! be is a hold that names the field.
 
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use windlass_plan::{Hold, Reason, fence::Recorded};
 
@@ -33,16 +33,13 @@ pub fn service_image(raw: &Value) -> Result<ServiceImage, Hold> {
     Ok(resource)
 }
 
-/// Who acts on a resource, whatever else of it can't be read. Where something is under way, somebody has acted.
+/// Who acts on a resource, whatever else of it can't be read.
 pub fn recorded(raw: &Value) -> Recorded {
     let status = |field: &str| raw.get("status").and_then(|status| status.get(field)).filter(|value| !value.is_null());
-    match status("election") {
-        Some(written) => {
-            let read = serde_json::from_value::<Election>(written.clone()).ok();
-            read.and_then(|read| translate::election(&read).ok()).map_or(Recorded::Unreadable, Recorded::By)
-        }
-        None if status("upgrade").is_some() || status("batch").is_some() => Recorded::Unreadable,
-        None => Recorded::Nobody,
+    let under_way = status("upgrade").is_some() || status("batch").is_some();
+    match status("election").map(Election::deserialize).transpose() {
+        Ok(written) => translate::recorded(written.as_ref(), under_way),
+        Err(_) => Recorded::Unreadable,
     }
 }
 

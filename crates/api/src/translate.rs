@@ -8,7 +8,7 @@ use windlass_images::Reference;
 use windlass_plan::{
     Hold, MemberName, Reason, Version, Want,
     approval::{self, Approvals},
-    fence::{self, ElectionId},
+    fence::{self, ElectionId, Recorded},
     lag,
     outcome::{GateState, check_overrides},
     poison::Proof,
@@ -496,6 +496,15 @@ pub fn election(written: &Election) -> Result<fence::Election, Hold> {
         claimed_at: written.claimed_at.0,
         settled: written.settled,
     })
+}
+
+/// Who acts on a resource whose status says this. Where something is under way, somebody has acted, whether or not that is still said.
+pub fn recorded(written: Option<&Election>, under_way: bool) -> Recorded {
+    match written.map(election).transpose() {
+        Ok(Some(election)) => Recorded::By(election),
+        Ok(None) if !under_way => Recorded::Nobody,
+        Ok(None) | Err(_) => Recorded::Unreadable,
+    }
 }
 
 /// Who acts, for the status.

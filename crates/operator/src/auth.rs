@@ -85,18 +85,10 @@ impl Tokens {
             return Ok(token);
         }
         let login = login(context, key, auth).await?;
-        let mut failure: Option<CallError> = None;
         // A standby passes a login on; one that is sealed or has just come up does not.
-        for peer in peers {
-            match openbao::login(transport, peer, &login, &Timeouts::default()).await {
-                Ok(Lease { token, lease, renewable: _ }) => {
-                    return Ok(self.keep(key, whose, token, lease.map(expiry)));
-                }
-                // Who refuses has said more than who does not answer.
-                Err(error) => failure = failure.filter(is_refusal).or(Some(error)),
-            }
-        }
-        Err(none(failure))
+        let ask = async |peer: &Peer| openbao::login(transport, peer, &login, &Timeouts::default()).await;
+        let Lease { token, lease, renewable: _ } = first(peers, ask).await?;
+        Ok(self.keep(key, whose, token, lease.map(expiry)))
     }
 
     /// The same for a user of etcd; none where etcd does not ask for one.
@@ -111,25 +103,28 @@ impl Tokens {
         if let Some(token) = self.held(key, &whose) {
             return Ok(Some(token));
         }
-        let mut failure: Option<CallError> = None;
-        for peer in peers {
-            match etcd::login(transport, peer, login, &Timeouts::default()).await {
-                Ok(token) => return Ok(token.map(|token| self.keep(key, whose, token, None))),
-                // A learner refuses, and one that is cut off does not answer: the next one may.
-                Err(error) => failure = failure.filter(is_refusal).or(Some(error)),
-            }
-        }
-        Err(none(failure))
+        // A learner refuses, and one that is cut off does not answer: the next one may.
+        let ask = async |peer: &Peer| etcd::login(transport, peer, login, &Timeouts::default()).await;
+        let token = first(peers, ask).await?;
+        Ok(token.map(|token| self.keep(key, whose, token, None)))
     }
 }
 
-/// Why nobody gave one.
-fn none(failure: Option<CallError>) -> NoToken {
-    match failure {
+/// What the first one says who takes the login; otherwise why nobody does.
+async fn first<T>(peers: &[Peer], login: impl AsyncFn(&Peer) -> Result<T, CallError>) -> Result<T, NoToken> {
+    let mut failure: Option<CallError> = None;
+    for peer in peers {
+        match login(peer).await {
+            Ok(said) => return Ok(said),
+            // Who refuses has said more than who does not answer.
+            Err(error) => failure = failure.filter(is_refusal).or(Some(error)),
+        }
+    }
+    Err(match failure {
         Some(error) if is_refusal(&error) => NoToken { why: format!("the login is refused: {error}"), refused: true },
         Some(error) => format!("no token: {error}").into(),
         None => "no token: no pod has an address yet".to_owned().into(),
-    }
+    })
 }
 
 fn is_refusal(error: &CallError) -> bool {

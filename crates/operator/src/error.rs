@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kube::core::Status;
 use windlass_plan::{Hold, Reason};
 
 /// What to do about an error.
@@ -110,8 +111,7 @@ impl Error {
 
     /// What a PodDisruptionBudget had against an eviction, where that is why it was refused.
     pub fn refused_by_budget(&self, budget: &str) -> Option<Hold> {
-        let Self::Kubernetes { source, .. } = self else { return None };
-        let kube::Error::Api(status) = source.as_ref() else { return None };
+        let status = self.status()?;
         let mut causes = status.details.iter().flat_map(|details| &details.causes);
         match (status.code, causes.find(|cause| cause.reason == "DisruptionBudget")) {
             // An API server that has too much to do answers with this code, too, and names no budget.
@@ -119,7 +119,7 @@ impl Error {
                 let message = format!("PodDisruptionBudget {budget} lets no pod go now: {}", cause.message);
                 Some(Hold::new(Reason::AwaitingBudget, message))
             }
-            (500, _) if status.message.contains("more than one PodDisruptionBudget") => {
+            (500, _) if self.is_of_two_budgets() => {
                 let message =
                     format!("another PodDisruptionBudget than {budget} covers the pod, so that no eviction passes");
                 Some(Hold::new(Reason::BudgetTooTight, message))
@@ -131,8 +131,7 @@ impl Error {
     /// The API server will not make this write as it is, and has not: by its rules, somebody's policy, or a size. Who may not write at all
     /// is no longer told about one object.
     pub fn is_denied(&self) -> bool {
-        let Self::Kubernetes { source, .. } = self else { return false };
-        let kube::Error::Api(status) = source.as_ref() else { return false };
+        let Some(status) = self.status() else { return false };
         match status.code {
             400 | 403 | 405 | 413 | 415 | 422 => true,
             // Both come before anything is stored. The one is a webhook that should have been asked, the other etcd's limit.
@@ -145,11 +144,9 @@ impl Error {
     pub fn may_still_happen(&self) -> bool {
         match self {
             Self::NoAnswer { .. } => true,
-            // 429 is said before anything is done, and so is what a budget has against an eviction; whatever else goes wrong in a server, or
-            // on the way to it, says nothing.
-            Self::Kubernetes { .. } => {
-                self.code().is_none_or(|code| code >= 500) && self.refused_by_budget("").is_none()
-            }
+            // 429 is said before anything is done, and so are two budgets; whatever else goes wrong in a server, or on the way to it, says
+            // nothing.
+            Self::Kubernetes { .. } => self.code().is_none_or(|code| code >= 500) && !self.is_of_two_budgets(),
             Self::Lost
             | Self::EvidenceTooOld(_)
             | Self::Application(_)
@@ -159,10 +156,20 @@ impl Error {
         }
     }
 
+    /// Two PodDisruptionBudgets cover the pod, and then no eviction passes.
+    fn is_of_two_budgets(&self) -> bool {
+        let says = |status: &Status| status.message.contains("more than one PodDisruptionBudget");
+        self.code() == Some(500) && self.status().is_some_and(says)
+    }
+
     /// What the API server answered; none if it did not.
-    fn code(&self) -> Option<u16> {
+    fn status(&self) -> Option<&Status> {
         let Self::Kubernetes { source, .. } = self else { return None };
-        if let kube::Error::Api(status) = source.as_ref() { Some(status.code) } else { None }
+        if let kube::Error::Api(status) = source.as_ref() { Some(status) } else { None }
+    }
+
+    fn code(&self) -> Option<u16> {
+        self.status().map(|status| status.code)
     }
 
     /// What it means.

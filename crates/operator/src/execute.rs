@@ -96,7 +96,7 @@ pub async fn execute(
     step: &Step,
 ) -> Result<(), Error> {
     let Some(set) = &observed.set else { return Err(Error::Gone("the StatefulSet".into())) };
-    if rests_on_evidence(step) {
+    if step.rests_on_evidence() {
         actor.context.metrics.evidence(fresh(actor, observed)?);
     }
     match step {
@@ -138,26 +138,6 @@ pub async fn execute(
         }
         Step::HoldEvictions => hold_evictions(actor, resource, observed, set).await,
         Step::ReleaseEvictions => release_evictions(actor, observed, set).await,
-    }
-}
-
-/// Whether it takes a member down or moves leadership: that must rest on fresh evidence. What is taken back is taken back at any age.
-pub fn rests_on_evidence(step: &Step) -> bool {
-    match step {
-        Step::SwitchStrategy { .. }
-        | Step::Permit { .. }
-        | Step::HandOver { .. }
-        | Step::DeletePod { .. }
-        | Step::Replace { .. } => true,
-        Step::TakeSnapshot { .. }
-        | Step::StartJob { .. }
-        | Step::PullImage { .. }
-        | Step::WriteTemplate { .. }
-        | Step::TakeBack { .. }
-        | Step::PutBackStrategy
-        | Step::Park { .. }
-        | Step::HoldEvictions
-        | Step::ReleaseEvictions => false,
     }
 }
 
@@ -468,24 +448,27 @@ where
 {
     let name = seen.name_any();
     let what = format!("{kind}/{name}");
-    let mark = mark(actor, seen);
-    unless_gone(actor.write("touch", &what, api.patch(&name, &PatchParams::default(), &Patch::Merge(&mark))).await)
+    let patch = Patch::Merge(touching(&mark(actor, seen)));
+    unless_gone(actor.write("touch", &what, api.patch(&name, &PatchParams::default(), &patch)).await)
 }
 
 /// Never the same twice: what changes nothing moves nothing.
-fn mark(actor: Actor<'_>, seen: &impl ResourceExt) -> serde_json::Value {
-    let mark = format!("{} {}", actor.term.id().as_str(), seen.resource_version().unwrap_or_default());
+pub fn mark(actor: Actor<'_>, seen: &impl ResourceExt) -> String {
+    format!("{} {}", actor.term.id().as_str(), seen.resource_version().unwrap_or_default())
+}
+
+/// The patch that writes such a mark.
+pub fn touching(mark: &str) -> serde_json::Value {
     json!({"metadata": {"annotations": {TOUCHED: mark}}})
 }
 
 /// A pod is touched through its status, where annotations can be written and its containers can't: who may patch pods can run any image
 /// in anybody's (H41).
 async fn touch_pod(actor: Actor<'_>, pods: &Api<Pod>, seen: &Pod) -> Result<(), Error> {
-    let (name, mark) = (seen.name_any(), mark(actor, seen));
+    let name = seen.name_any();
     let what = format!("pods/{name}");
-    unless_gone(
-        actor.write("touch", &what, pods.patch_status(&name, &PatchParams::default(), &Patch::Merge(&mark))).await,
-    )
+    let patch = Patch::Merge(touching(&mark(actor, seen)));
+    unless_gone(actor.write("touch", &what, pods.patch_status(&name, &PatchParams::default(), &patch)).await)
 }
 
 /// What is gone needs no touch.

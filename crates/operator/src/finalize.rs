@@ -102,7 +102,7 @@ fn restoring(adopted: &Adopted, set: &StatefulSet, view: &View) -> Parting {
         let there = view.workload.strategy == Strategy::OnDelete;
         return Parting::last((!there).then(|| restoring_patch(adopted, set)));
     }
-    let holds = adopted.type_ != "OnDelete" && adopted.partition.is_some_and(|partition| partition > 0);
+    let holds = adopted.partition.is_some_and(|partition| partition > 0);
     let caught_up = view.workload.current_revision == view.workload.update_revision;
     match view.workload.strategy {
         Strategy::OnDelete if view.is_uniform() && holds && !caught_up => {

@@ -9,41 +9,28 @@ use kube::{Resource, api::ObjectMeta};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::Value;
 
-/// That an object is there and what it is called: all that a watch which wakes somebody needs.
+/// An object of the kind `K`. With `NAMES_ONLY` the API server is asked for its metadata alone.
 #[derive(Debug)]
-pub struct Glimpse<K> {
-    meta: ObjectMeta,
-    kind: PhantomData<fn() -> K>,
-}
-
-/// An object with everything in it.
-#[derive(Debug)]
-pub struct Whole<K> {
+pub struct Lenient<K, const NAMES_ONLY: bool> {
     meta: ObjectMeta,
     /// As it was given, without `metadata.managedFields`.
     pub raw: Value,
     kind: PhantomData<fn() -> K>,
 }
 
-impl<K> Clone for Glimpse<K> {
-    fn clone(&self) -> Self {
-        Self { meta: self.meta.clone(), kind: PhantomData }
-    }
-}
+/// That an object is there and what it is called: all that a watch which wakes somebody needs.
+pub type Glimpse<K> = Lenient<K, true>;
 
-impl<K> Clone for Whole<K> {
+/// An object with everything in it.
+pub type Whole<K> = Lenient<K, false>;
+
+impl<K, const NAMES_ONLY: bool> Clone for Lenient<K, NAMES_ONLY> {
     fn clone(&self) -> Self {
         Self { meta: self.meta.clone(), raw: self.raw.clone(), kind: PhantomData }
     }
 }
 
-impl<'de, K> Deserialize<'de> for Glimpse<K> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self { meta: meta(&Value::deserialize(deserializer)?), kind: PhantomData })
-    }
-}
-
-impl<'de, K> Deserialize<'de> for Whole<K> {
+impl<'de, K, const NAMES_ONLY: bool> Deserialize<'de> for Lenient<K, NAMES_ONLY> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut raw = Value::deserialize(deserializer)?;
         // Who wrote what is none of ours here, and what is in it was written by others.
@@ -54,48 +41,19 @@ impl<'de, K> Deserialize<'de> for Whole<K> {
     }
 }
 
-impl<K> Serialize for Whole<K> {
+impl<K, const NAMES_ONLY: bool> Serialize for Lenient<K, NAMES_ONLY> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.raw.serialize(serializer)
     }
 }
 
-impl<K: Resource> Resource for Glimpse<K> {
+impl<K: Resource, const NAMES_ONLY: bool> Resource for Lenient<K, NAMES_ONLY> {
     type DynamicType = K::DynamicType;
     type Scope = K::Scope;
 
     fn metadata_api() -> bool {
-        true
+        NAMES_ONLY
     }
-
-    fn kind(dt: &K::DynamicType) -> Cow<'_, str> {
-        K::kind(dt)
-    }
-
-    fn group(dt: &K::DynamicType) -> Cow<'_, str> {
-        K::group(dt)
-    }
-
-    fn version(dt: &K::DynamicType) -> Cow<'_, str> {
-        K::version(dt)
-    }
-
-    fn plural(dt: &K::DynamicType) -> Cow<'_, str> {
-        K::plural(dt)
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.meta
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.meta
-    }
-}
-
-impl<K: Resource> Resource for Whole<K> {
-    type DynamicType = K::DynamicType;
-    type Scope = K::Scope;
 
     fn kind(dt: &K::DynamicType) -> Cow<'_, str> {
         K::kind(dt)

@@ -4,9 +4,7 @@ use std::{borrow::Cow, time::Duration};
 
 use kube::ResourceExt;
 use windlass_api::{QuorumCluster, QuorumClusterStatus, translate};
-use windlass_plan::{
-    Decision, Hold, Plan, Reason, Step, View, fence::Recorded, handover, permit, reason::Stalls, rollout,
-};
+use windlass_plan::{Decision, Hold, Plan, Reason, Step, View, handover, permit, reason::Stalls, rollout};
 
 use crate::{
     claim::{Stand, stand},
@@ -138,26 +136,19 @@ fn seen_own_writes(actor: Actor<'_>, kind: &str, name: &str, resource_version: O
 /// Makes the resource ours before anything is decided about it (H1). None when it is.
 async fn claim(actor: Actor<'_>, resource: &QuorumCluster) -> Result<Option<Next>, Error> {
     let status = resource.status.clone().unwrap_or_default();
-    // An upgrade that nobody claimed was claimed by somebody whose claim is lost.
-    let recorded = match status.election.as_ref().map(translate::election).transpose() {
-        Ok(Some(election)) => Recorded::By(election),
-        Ok(None) if status.upgrade.is_none() => Recorded::Nobody,
-        Ok(None) | Err(_) => Recorded::Unreadable,
-    };
-    let election = match stand(actor, &recorded) {
+    let recorded = translate::recorded(status.election.as_ref(), status.upgrade.is_some());
+    let (resource, election) = match stand(actor, &recorded) {
         Stand::Held => return Ok(None),
         Stand::Wait(pause) => return Ok(Some(Next::After(pause))),
-        Stand::Claim(election) => election,
+        Stand::Claim(election) => (Cow::Borrowed(resource), election),
         Stand::Touch(election) => {
             let observed = observe::observe(actor.context, resource).await?;
             execute::touch(actor, resource, &observed).await?;
-            let resource = Box::pin(finish_hand_over(actor, resource, &observed)).await?;
-            let status = resource.status.clone().unwrap_or_default();
-            report::write(actor, &resource, QuorumClusterStatus { election: Some(election), ..status }).await?;
-            return Ok(Some(Next::After(Duration::ZERO)));
+            (Box::pin(finish_hand_over(actor, resource, &observed)).await?, election)
         }
     };
-    report::write(actor, resource, QuorumClusterStatus { election: Some(election), ..status }).await?;
+    let status = resource.status.clone().unwrap_or_default();
+    report::write(actor, &resource, QuorumClusterStatus { election: Some(election), ..status }).await?;
     Ok(Some(Next::After(Duration::ZERO)))
 }
 
@@ -184,13 +175,24 @@ async fn finish_hand_over<'a>(
 
 /// Nothing can be decided: say why.
 async fn hold_back(actor: Actor<'_>, resource: &QuorumCluster, hold: &Hold) -> Result<Next, Error> {
-    actor.context.metrics.hold(hold.reason);
     let before = resource.status.clone().unwrap_or_default();
     let status = report::held(&before, resource, hold, actor.context.clock.now());
+    say(actor, resource, hold, status).await?;
+    Ok(Next::After(actor.context.settings.idle_recheck))
+}
+
+/// Writes the status of one that is held, and tells it.
+async fn say(
+    actor: Actor<'_>,
+    resource: &QuorumCluster,
+    hold: &Hold,
+    status: QuorumClusterStatus,
+) -> Result<(), Error> {
+    actor.context.metrics.hold(hold.reason);
     // Told once it is written: a write that fails is tried again, and would be told again.
     report::write(actor, resource, status).await?;
     tell_if_new(actor, resource, hold, hold.reason.needs_a_person()).await;
-    Ok(Next::After(actor.context.settings.idle_recheck))
+    Ok(())
 }
 
 /// It took so long to look that nothing may be done because of it: say so, and look again.
@@ -215,7 +217,7 @@ async fn carry_on(
         return Ok(Next::After(Duration::ZERO));
     }
     if let Decision::Act(step) = &plan.decision
-        && execute::rests_on_evidence(step)
+        && step.rests_on_evidence()
         && execute::fresh(actor, observed).is_err()
     {
         // Before it is recorded, or it would count as tried.
@@ -274,11 +276,9 @@ async fn act(
         Err(Error::EvidenceTooOld(_)) => too_old(actor, resource, observed).await,
         // No failure: it is tried again when what is in the way has passed.
         Err(Error::Held(hold)) => {
-            actor.context.metrics.hold(hold.reason);
             let before = resource.status.clone().unwrap_or_default();
             let status = report::held(&before, resource, &hold, actor.context.clock.now());
-            report::write(actor, resource, QuorumClusterStatus { gates: before.gates, ..status }).await?;
-            tell_if_new(actor, resource, &hold, hold.reason.needs_a_person()).await;
+            say(actor, resource, &hold, QuorumClusterStatus { gates: before.gates, ..status }).await?;
             Ok(Next::After(AFTER_REFUSAL))
         }
         Err(error) => {

@@ -287,7 +287,7 @@ fn evictions(set: &StatefulSet, pods: &[Pod], budgets: &[PodDisruptionBudget]) -
         let of_template = selector.matches(&template);
         if selected > 0 || of_template {
             // Where no pod is there, the template stands for them.
-            covering.push((budget, selected == pods.len() && (of_template || selected > 0)));
+            covering.push((budget, selected == pods.len()));
         }
     }
     let mine = budget_name(&set.name_any());

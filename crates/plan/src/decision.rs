@@ -173,6 +173,12 @@ impl Step {
     pub fn disturbs(&self) -> bool {
         self.member().is_some() && !matches!(self, Self::TakeBack { .. })
     }
+
+    /// Whether it must rest on fresh evidence: what disturbs a member, and what leaves the set open to be rolled. What is held or taken back
+    /// is so at any age.
+    pub fn rests_on_evidence(&self) -> bool {
+        self.disturbs() || matches!(self, Self::SwitchStrategy { .. })
+    }
 }
 
 impl fmt::Display for Step {

@@ -36,7 +36,7 @@ pub struct Doorstep {
     /// The release that is entered.
     pub into: Minor,
     /// The oldest patch release of the one before that may enter it.
-    pub from: (u64, u64, u64),
+    pub from: Release,
 }
 
 /// A way that is known to end badly.

@@ -180,8 +180,8 @@ fn of_two_of_one_second_the_first_by_name_has_them() {
 #[test]
 fn two_with_selectors_that_nobody_matches_both_of_work_side_by_side() {
     let timeline = vec![
-        after(0, Action::Create(wants(NAME, "v2", Some("zone!=b")))),
-        after(2, Action::Create(wants("another", "v3", Some("zone=b")))),
+        after(0, Action::Create(wants(NAME, "v2", Some("zone in (a, c)")))),
+        after(2, Action::Create(wants("another", "v3", Some("zone=b,zone!=a")))),
     ];
     let told = tell(zones(&["a", "b", "c"]), timeline, rival("another"), Ending::Ready);
     assert_eq!(told.images(), [("a0", "v2"), ("b1", "v3"), ("c2", "v2")].into());

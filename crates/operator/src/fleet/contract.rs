@@ -12,7 +12,7 @@ use windlass_plan::{
 };
 use windlass_systems::{condition::Condition, text::Text};
 
-use crate::trouble::clipped;
+use crate::{digest::digest, trouble::clipped};
 
 /// The label that names a resource's tier.
 const TIER: &str = "upgrade-tier";
@@ -40,7 +40,7 @@ impl Pen {
         let manager = if bug::active(Bug::SharedFieldManager) {
             MANAGER.to_owned()
         } else {
-            format!("{MANAGER}-{uid}-{:016x}", fnv(path))
+            format!("{MANAGER}-{uid}-{:016x}", digest(path))
         };
         Self { uid, manager, path: path.split('.').map(str::to_owned).collect() }
     }
@@ -60,11 +60,6 @@ impl Pen {
         let of = |manager: &str| manager == MANAGER || manager.starts_with(&format!("{MANAGER}-{}-", self.uid));
         manager.is_some_and(of)
     }
-}
-
-/// FNV-1a: short, and the same for ever.
-fn fnv(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// The content of the annotation.

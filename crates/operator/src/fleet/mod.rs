@@ -12,9 +12,9 @@ mod contract;
 mod diagnose;
 mod gates;
 mod labels;
-mod leave;
 mod namespaces;
 mod pace;
+mod permission;
 mod rivals;
 mod stamp;
 
@@ -39,7 +39,6 @@ use windlass_api::{ServiceImage, ServiceImageStatus, fleet, reading, service_ima
 use windlass_plan::{
     Hold, Reason,
     bug::{self, Bug},
-    fence::Recorded,
     fleet::{Index, Item, ItemId, Plan, Terms, TierName, Verdict, View, decide},
 };
 
@@ -250,11 +249,7 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         None => return Ok(Tended::Gone),
     };
     let status = resource.status.clone().unwrap_or_default();
-    let recorded = match status.election.as_ref().map(translate::election).transpose() {
-        Ok(Some(election)) => Recorded::By(election),
-        Ok(None) if status.batch.is_empty() => Recorded::Nobody,
-        Ok(None) | Err(_) => Recorded::Unreadable,
-    };
+    let recorded = translate::recorded(status.election.as_ref(), !status.batch.is_empty());
     let election = match stand(actor, &recorded) {
         Stand::Held => None,
         Stand::Wait(pause) => return Ok(Tended::Again(pause)),
@@ -387,7 +382,7 @@ async fn rounds(
 async fn find(actor: Actor<'_>, target: &TargetKind) -> Result<Result<Target, Hold>, Error> {
     let TargetKind { group, version, kind, .. } = target;
     let name = format!("{group}/{kind}");
-    if let Some(hold) = leave::out_of_the_question(&actor.context.settings, target) {
+    if let Some(hold) = permission::out_of_the_question(&actor.context.settings, target) {
         return Ok(Err(hold));
     }
     let gvk = GroupVersionKind::gvk(group, version, kind);
@@ -396,7 +391,7 @@ async fn find(actor: Actor<'_>, target: &TargetKind) -> Result<Result<Target, Ho
     let missing = || Hold::new(Reason::TargetNotFound, format!("there is no kind {kind} of {group}/{version}"));
     match found {
         Ok((resource, capabilities)) => {
-            if let Some(hold) = leave::refusal(actor, target, &resource.plural).await? {
+            if let Some(hold) = permission::refusal(actor, target, &resource.plural).await? {
                 return Ok(Err(hold));
             }
             Ok(Ok(Target { resource, namespaced: capabilities.scope == kube::discovery::Scope::Namespaced }))
@@ -458,7 +453,7 @@ async fn round<'a>(
     if !ours || !current || resource.spec.target != *target || !fleet.contract.is_of(&resource) {
         return Ok(Round::Anew(if current { Duration::ZERO } else { GATHER }));
     }
-    if let Some(hold) = leave::refusal(actor, target, &fleet.target.resource.plural).await? {
+    if let Some(hold) = permission::refusal(actor, target, &fleet.target.resource.plural).await? {
         hold_back(actor, &resource, &hold, Duration::ZERO).await?;
         return Ok(Round::Anew(RETRY_KIND));
     }

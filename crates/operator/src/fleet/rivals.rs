@@ -4,16 +4,12 @@
 //! first, and of two of one second the one whose name comes first.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::{
-    Api, Resource, ResourceExt,
-    api::{DynamicObject, ListParams},
-    discovery::ApiResource,
-};
+use kube::{Api, Resource, ResourceExt, api::DynamicObject};
 use serde_json::Value;
 use windlass_api::ServiceImage;
 
 use super::{labels::Labels, namespaces::Namespaces};
-use crate::{error::Error, execute::Actor};
+use crate::{error::Error, execute::Actor, lenient::Whole, observe::list};
 
 /// They, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,12 +26,9 @@ struct Rival {
 impl Rivals {
     /// Reads who there is now. They are not read as ServiceImages: one that is too odd for that still has what it selects.
     pub async fn read(actor: Actor<'_>, resource: &ServiceImage) -> Result<Self, Error> {
-        let context = actor.context;
-        let api: Api<DynamicObject> = Api::all_with(context.client.clone(), &ApiResource::erase::<ServiceImage>(&()));
-        let (params, deadline) = (ListParams::default(), context.settings.read_deadline);
-        let listed = context.bounded(deadline, "list", "serviceimages", api.list(&params)).await?;
-        let mut older: Vec<DynamicObject> =
-            listed.items.into_iter().filter(|other| is_rival(resource, other) && age(other) < age(resource)).collect();
+        let api: Api<Whole<ServiceImage>> = Api::all(actor.context.client.clone());
+        let mut older = list(actor.context, "serviceimages", &api, "").await?;
+        older.retain(|other| is_rival(resource, other) && age(other) < age(resource));
         older.sort_by_key(age);
         let mut rivals = Vec::with_capacity(older.len());
         for other in &older {
@@ -62,16 +55,16 @@ impl Rivals {
 }
 
 /// Of the same kind, whichever version it speaks, and not on its way out.
-fn is_rival(resource: &ServiceImage, other: &DynamicObject) -> bool {
+fn is_rival(resource: &ServiceImage, other: &Whole<ServiceImage>) -> bool {
     let target = &resource.spec.target;
     other.uid() != resource.uid()
-        && other.metadata.deletion_timestamp.is_none()
+        && other.meta().deletion_timestamp.is_none()
         && text(other, "kind") == Some(target.kind.as_str())
         && text(other, "group").unwrap_or_default() == target.group
 }
 
-fn text<'a>(object: &'a DynamicObject, field: &str) -> Option<&'a str> {
-    object.data.pointer("/spec/target")?.get(field).and_then(Value::as_str)
+fn text<'a>(one: &'a Whole<ServiceImage>, field: &str) -> Option<&'a str> {
+    one.raw.pointer("/spec/target")?.get(field).and_then(Value::as_str)
 }
 
 /// The smaller, the older.

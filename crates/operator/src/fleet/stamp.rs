@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     error::{Class, Error},
-    execute::Actor,
+    execute::{Actor, mark, touching},
     observe::get,
 };
 
@@ -200,9 +200,8 @@ pub async fn touch(actor: Actor<'_>, target: &Target, pen: &Pen, id: &ItemId, ui
         // Another one of that name: a write to the first misses it by its uid.
         return Ok(Touched::Moved);
     }
-    // Never the same twice: what changes nothing moves nothing.
-    let mark = format!("{} {}", actor.term.id().as_str(), seen.resource_version().unwrap_or_default());
-    let patch = json!({"metadata": {"annotations": {"windlass.dev/touched-by": mark}}});
+    let mark = mark(actor, &seen);
+    let patch = touching(&mark);
     let plain = actor.write("touch", &what, api.patch(id.name(), &PatchParams::default(), &Patch::Merge(&patch))).await;
     let touched = match plain {
         Err(error) if error.is_denied() && !bug::active(Bug::RefusedStopsAll) => {

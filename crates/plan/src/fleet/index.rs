@@ -99,7 +99,7 @@ pub struct TierIndex {
     due: BTreeSet<(Timestamp, ItemId)>,
     /// How many that have served have which image.
     images: BTreeMap<String, usize>,
-    /// How many of those that are ours to change say something that can be judged.
+    /// How many of those whose image no person chose say something that can be judged, also those that another has: so the kind can.
     telling: usize,
     /// Those of the failed ones that can't be given their image.
     refused: BTreeSet<ItemId>,
@@ -149,8 +149,7 @@ impl TierIndex {
 
     /// The image that most have; of several, the first by name.
     pub fn usual_image(&self) -> Option<&str> {
-        let most = self.images.iter().max_by(|a, b| a.1.cmp(b.1).then_with(|| b.0.cmp(a.0)));
-        most.map(|(image, _)| image.as_str())
+        most(self.images.iter().map(|(image, count)| (image.as_str(), *count)))
     }
 
     /// Those that have served and are ours to change, in no particular order.
@@ -315,8 +314,7 @@ impl Index {
             let all = counts.entry(image).or_default();
             *all = all.saturating_add(*count);
         }
-        let most = counts.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(a.0)));
-        most.map(|(image, _)| image)
+        most(counts.into_iter())
     }
 
     /// What it is held against.
@@ -579,6 +577,11 @@ struct Writing<'a> {
     refusal: Option<&'a Refusal>,
 }
 
+/// What there is most of; of several, the first by name.
+fn most<'a>(counts: impl Iterator<Item = (&'a str, usize)>) -> Option<&'a str> {
+    counts.max_by(|one, other| one.1.cmp(&other.1).then_with(|| other.0.cmp(one.0))).map(|(image, _)| image)
+}
+
 /// Nobody else has it, and no person chose its image.
 fn is_ours(item: &Item) -> bool {
     item.taken_by.is_none() && !item.manual.is(&true)
@@ -648,8 +651,8 @@ fn stand(item: &Item, tier: &TierTerms, terms: &Terms, writing: Writing<'_>, now
         Fact::Known(Progress::Failed(_)) => failed,
         Fact::Known(Progress::Moving { .. }) if due(item, tier, terms) <= now => failed,
         Fact::Unknown(_) if due(item, tier, terms) <= now => {
-            let passed_by = failed == Standing::Ignored && !bug::active(Bug::SilencePassedBy);
-            if passed_by { Standing::Silent } else { failed }
+            let waited_for = failed == Standing::Ignored && !bug::active(Bug::SilencePassedBy);
+            if waited_for { Standing::Silent } else { failed }
         }
         Fact::Known(Progress::Moving { .. }) | Fact::Unknown(_) => Standing::Moving,
     }

@@ -63,15 +63,10 @@ pub fn image_for<'a>(fleet: &'a Value, tier: &'a Value) -> &'a str {
     tier["image"].as_str().or(fleet["spec"]["defaultImage"].as_str()).unwrap_or_default()
 }
 
-/// Whether a ServiceImage is about a Dicom. Its selector is one label, with `=` or `!=`, or none.
+/// Whether a ServiceImage is about a Dicom.
 pub fn selects(fleet: &Value, dicom: &Value) -> bool {
-    let Some(selector) = fleet.pointer("/spec/target/labelSelector").and_then(Value::as_str) else { return true };
-    let label = |key: &str| dicom["metadata"]["labels"][key].as_str();
-    match (selector.split_once("!="), selector.split_once('=')) {
-        (Some((key, value)), _) => label(key) != Some(value),
-        (None, Some((key, value))) => label(key) == Some(value),
-        (None, None) => false,
-    }
+    let selector = fleet.pointer("/spec/target/labelSelector").and_then(Value::as_str);
+    selector.is_none_or(|selector| windlass_sim::api::selects(selector, dicom))
 }
 
 /// The smaller, the older.

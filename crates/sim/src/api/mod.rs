@@ -58,6 +58,7 @@ use http::{Request, Response};
 use serde_json::json;
 
 pub use self::resource::{BuiltInKind, built_in_kinds};
+pub use self::selector::selects;
 pub use self::service::{InProcess, ReplyBody};
 pub use self::typed::Object;
 pub use self::watch::WatchStream;

@@ -70,6 +70,11 @@ impl Labels {
     }
 }
 
+/// Whether a label selector, as `labelSelector=` writes it, selects an object. One that the server would refuse selects nothing.
+pub fn selects(selector: &str, object: &Value) -> bool {
+    Labels::parse(selector).is_ok_and(|labels| labels.matches(object.pointer("/metadata/labels")))
+}
+
 /// A `LabelSelector` as the text that a query would have.
 pub(crate) fn text_of(selector: &Value) -> String {
     let mut terms = Vec::new();
