@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     citations, generate, purity,
-    shell::{self, cargo, program, program_code, run_program},
+    shell::{self, cargo, last_words, program, program_code, run_program},
 };
 
 /// What a part came to.
@@ -301,7 +301,7 @@ fn real(command: &str, words: &[&str]) -> Result<Outcome> {
     match code {
         0 => counted(command, line),
         3 => Ok(Outcome::Skipped(line.to_owned())),
-        code => bail!("windlass-e2e {} failed with {code}", words.join(" ")),
+        code => bail!("windlass-e2e {} failed with {code}{}", words.join(" "), last_words(&output)),
     }
 }
 

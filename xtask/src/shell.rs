@@ -42,7 +42,7 @@ fn plain_cargo() -> Command {
 pub fn cargo(words: &[&str]) -> Result<String> {
     match cargo_code(words)? {
         (0, text) => Ok(text),
-        (_, _) => bail!("cargo {} failed", words.join(" ")),
+        (_, text) => bail!("cargo {} failed{}", words.join(" "), last_words(&text)),
     }
 }
 
@@ -60,8 +60,15 @@ pub fn program_code(name: &str, words: &[&str]) -> Result<(i32, String)> {
 pub fn run_program(name: &str, words: &[&str]) -> Result<String> {
     match program_code(name, words)? {
         (0, text) => Ok(text),
-        (_, _) => bail!("{name} {} failed", words.join(" ")),
+        (_, text) => bail!("{name} {} failed{}", words.join(" "), last_words(&text)),
     }
+}
+
+/// What a program said last: in a long log, the summary is where people look.
+pub fn last_words(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = lines.get(lines.len().saturating_sub(12)..).unwrap_or_default();
+    last.iter().map(|line| format!("\n      {line}")).collect()
 }
 
 /// Where a program of the workspace is. It is built with everything else, as the unit tests build it: for one package alone cargo chooses

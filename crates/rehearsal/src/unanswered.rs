@@ -14,10 +14,20 @@ pub fn hasty(journal: &[Entry]) -> Option<String> {
         let Event::Note(note) = &entry.event else { return None };
         let (user, delay, what) = read_late(note)?;
         let arrives = entry.at.saturating_add(delay).ok()?;
-        let mut meanwhile = journal.iter().skip(index + 1).take_while(|later| later.at < arrives);
+        let meanwhile = journal.iter().skip(index + 1).take_while(|later| later.at < arrives);
+        // Whoever creates what was already to be created makes the first request miss.
+        let mut meanwhile = meanwhile.take_while(|later| !creates_the_same(user, what, &later.event));
         let hasty = meanwhile.find_map(|later| done(user, &later.event))?;
         Some(format!("{user} did {hasty} while its own {what} was still on its way"))
     })
+}
+
+/// Whether this process has created by now what a request of its own is still to create.
+fn creates_the_same(user: &str, what: &str, event: &Event) -> bool {
+    let Event::Write(change) = event else { return false };
+    let plural = change.resource.split('.').next().unwrap_or_default();
+    let collection = format!("/namespaces/{}/{plural}", change.namespace);
+    change.user == user && change.verb == Verb::Create && what.starts_with("POST ") && what.ends_with(&collection)
 }
 
 /// A touch meets nothing: it is what makes others miss.

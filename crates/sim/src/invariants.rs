@@ -116,6 +116,8 @@ struct Set {
     upgrading: bool,
     /// When we last wrote the template.
     template_written: Option<Timestamp>,
+    /// The images of the template before this one, and until when they stood.
+    last_template: Option<(Timestamp, Vec<String>)>,
     /// What was asked for since all members last ran one version.
     wanted: Vec<String>,
     /// That version, where people asked to go back to it should anything go wrong.
@@ -215,7 +217,13 @@ impl Judge<'_> {
                     set.wanted
                         .extend(images(after.pointer("/spec/template/spec")).iter().filter_map(|image| tag(image)));
                 }
-                self.sets.entry(name).or_default().object = after;
+                let set = self.sets.entry(name).or_default();
+                let template = |set: &Value| images(set.pointer("/spec/template/spec"));
+                let old = template(&set.object);
+                if old != template(&after) {
+                    set.last_template = Some((at, old));
+                }
+                set.object = after;
             }
             "pods" => self.pod_write(at, &name, change),
             "quorumclusters.windlass.dev" => self.wish(at, change),
@@ -443,6 +451,11 @@ impl Judge<'_> {
         let (sound, leads) = member.map_or((false, false), |member| (member.healthy, member.leader));
         let alone = set.object.pointer("/spec/replicas") == Some(&Value::from(1));
         let other = set.down.iter().find(|other| **other != pod.1).cloned();
+        let images_now = images(before.get("spec"));
+        // A pod can't be deleted on condition of its StatefulSet: what stood a moment ago is what could be known.
+        let stood = set.last_template.as_ref().filter(|(until, _)| *until + EVIDENCE > at).map(|(_, images)| images);
+        let in_vain = images_now == template;
+        let never_of_use = in_vain && stood.is_none_or(|stood| *stood == images_now);
         set.upgrading = true;
         let to = template.iter().find_map(|image| tag(image)).unwrap_or_default();
         let led = set.led.iter().find(|(led, since)| older(&to, led) && **since + REACTION < at);
@@ -465,8 +478,10 @@ impl Judge<'_> {
         if !on_delete && conditions.is_some_and(|conditions| conditions.iter().any(ready)) {
             self.violation(at, &format!("{} deleted by us although it is ready", pod.1));
         }
-        if images(before.get("spec")) == template {
+        if never_of_use {
             self.violation(at, &format!("{} deleted by us before the template was mended", pod.1));
+        } else if in_vain {
+            self.verdict.races += 1;
         }
         if let Some(wrong) = self.wrong_throughout(&name, &pod.1, at) {
             self.violation(at, &format!("{} deleted by us although {wrong}", pod.1));

@@ -5,9 +5,10 @@ use std::{num::NonZeroUsize, process::ExitCode};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand, ValueEnum};
+use serde_json::Value;
 use windlass_rehearsal::{bugs, crash, operator, setting, stamping, walk};
 use windlass_sim::{
-    harness,
+    harness::{self, Outcome},
     journal::{Entry, Event},
     scenario::Scenario,
 };
@@ -75,6 +76,9 @@ enum Suite {
         /// A random walk of this seed; without it, the reference upgrade.
         #[arg(long)]
         walk: Option<u64>,
+        /// A fleet's random walk of this seed.
+        #[arg(long, conflicts_with_all = ["walk", "kill", "freeze", "mend"])]
+        fleet: Option<u64>,
         /// Strike the reference upgrade at this call, by killing before it.
         #[arg(long)]
         kill: Option<u64>,
@@ -111,7 +115,15 @@ fn main() -> Result<ExitCode> {
         Suite::Walks { seeds, first, twice } => Ok(walks(seeds, first, twice)),
         Suite::Fleets { seeds, first, points } => Ok(fleets(seeds, first, points)),
         Suite::Bugs { seeds, only } => Ok(hunt(seeds, &only)),
-        Suite::Show { walk, kill, freeze, seed, mend, system } => {
+        Suite::Show { fleet: Some(seed), .. } => {
+            let scenario = stamping::scenario(seed);
+            print_timeline(&scenario);
+            print(&stamping::run(&scenario)?)?;
+            let walked = stamping::walk(seed);
+            println!("{:?}", walked.judgement.violations);
+            Ok(verdict(walked.fault.is_none()))
+        }
+        Suite::Show { fleet: None, walk, kill, freeze, seed, mend, system } => {
             let setting = match system {
                 System::Pd => setting::PD,
                 System::Etcd => setting::ETCD,
@@ -227,10 +239,19 @@ fn show(scenario: &Scenario, kill: Option<u64>, freeze: Option<&[u64]>) -> Resul
     if let Some([call, seconds]) = freeze {
         strikes.push((*call, Strike::Freeze(std::time::Duration::from_secs(*seconds))));
     }
+    print_timeline(scenario);
+    let outcome = harness::run(scenario, &strikes, &operator)?;
+    print(&outcome)?;
+    Ok(verdict(outcome.fault().is_none()))
+}
+
+fn print_timeline(scenario: &Scenario) {
     for moment in &scenario.timeline {
         println!("{:?}: {:?}", moment.when, moment.action);
     }
-    let outcome = harness::run(scenario, &strikes, &operator)?;
+}
+
+fn print(outcome: &Outcome) -> Result<()> {
     for entry in &outcome.journal {
         if let Some(line) = line(entry) {
             println!("{line}");
@@ -238,7 +259,7 @@ fn show(scenario: &Scenario, kill: Option<u64>, freeze: Option<&[u64]>) -> Resul
     }
     println!("{}", serde_json::to_string_pretty(&outcome.subject)?);
     println!("{:?} after {:?}; fault: {:?}", outcome.verdict, outcome.elapsed, outcome.fault());
-    Ok(verdict(outcome.fault().is_none()))
+    Ok(())
 }
 
 fn line(entry: &Entry) -> Option<String> {
@@ -271,6 +292,21 @@ fn line(entry: &Entry) -> Option<String> {
                     at("/metadata/deletionTimestamp"),
                     at("/spec/nodeName")
                 ),
+                "dicoms.examples.windlass.dev" => format!(
+                    "{} {} {} generation {} {}",
+                    at("/metadata/labels"),
+                    at("/spec"),
+                    at("/metadata/annotations"),
+                    at("/metadata/generation"),
+                    said(after),
+                ),
+                "serviceimages.windlass.dev" => format!(
+                    "{} batch {} {} {}",
+                    at("/metadata/generation"),
+                    at("/status/batch"),
+                    at("/status/election"),
+                    said(after),
+                ),
                 "events" => at("/note"),
                 _ => String::new(),
             };
@@ -292,6 +328,16 @@ fn line(entry: &Entry) -> Option<String> {
         Event::Note(note) => format!("-- {note}"),
     };
     Some(format!("{} {text}", entry.at))
+}
+
+/// The conditions of an object in short.
+fn said(object: Option<&Value>) -> String {
+    let conditions = object.and_then(|object| object.pointer("/status/conditions")?.as_array());
+    let one = |one: &Value| {
+        let word = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
+        format!("{}={} ({}: {})", word("type"), word("status"), word("reason"), word("message"))
+    };
+    conditions.into_iter().flatten().map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn verdict(passed: bool) -> ExitCode {

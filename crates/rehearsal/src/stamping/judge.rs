@@ -12,8 +12,8 @@ use windlass_sim::{
 use super::{
     DICOMS, FLEETS, NAME,
     reading::{
-        age, has_failed, has_served, holds, image_for, image_of, is_left_out, is_manual, is_ready, removed, selects,
-        tier_of,
+        age, deployed, has_failed, has_served, holds, image_for, image_of, is_left_out, is_manual, is_ready, removed,
+        selects, tier_of,
     },
 };
 
@@ -56,6 +56,8 @@ struct Known {
     object: std::sync::Arc<Value>,
     /// When somebody else changed its spec or its labels last.
     changed: Timestamp,
+    /// It has served, or may have. One that began without an image has not before it was up to date once, unless it says so.
+    served: bool,
     /// Images that it was up to date with.
     well: BTreeSet<String>,
     /// The image that we gave it last, whatever it says itself.
@@ -151,6 +153,11 @@ impl Court {
         let same = known.filter(|known| known.object["metadata"]["uid"] == after["metadata"]["uid"]);
         let mut well = same.map(|known| known.well.clone()).unwrap_or_default();
         let changed = same.filter(|_| !foreign).map_or(at, |known| known.changed);
+        let began_blank = same.map_or_else(|| image_of(after).is_none(), |known| !known.served);
+        let served = match deployed(after) {
+            Some(says) => says,
+            None => has_served(after) && (!began_blank || is_ready(after)),
+        };
         if is_ready(after) {
             well.extend(image_of(after).map(str::to_owned));
         }
@@ -158,7 +165,7 @@ impl Court {
         let before = change.before.as_deref().and_then(image);
         let stamped =
             if ours && before != image(after) { image(after) } else { same.and_then(|known| known.stamped.clone()) };
-        self.dicoms.insert(change.name.clone(), Known { object: after.clone(), changed, well, stamped });
+        self.dicoms.insert(change.name.clone(), Known { object: after.clone(), changed, served, well, stamped });
     }
 
     /// A write of ours to a Dicom: by whoever acts, to what it reserved, and to nobody who is left alone.
@@ -276,7 +283,7 @@ impl Court {
     /// Everybody of a higher priority is up to date before one that serves is reserved (E3).
     fn order(&mut self, fleet: &Value, name: &str, at: Timestamp) {
         let Some(known) = self.dicoms.get(name) else { return };
-        if !has_served(&known.object) {
+        if !known.served {
             return;
         }
         let Some(mine) = tier_of(fleet, &known.object) else { return };
@@ -285,7 +292,7 @@ impl Court {
             let Some(tier) = tier_of(fleet, &theirs.object) else { continue };
             let manual = is_manual(&theirs.object) || is_left_out(&theirs.object);
             let recent = at.duration_since(theirs.changed) < self.patience;
-            if tier["priority"].as_i64().unwrap_or(0) <= priority || manual || recent || !has_served(&theirs.object) {
+            if tier["priority"].as_i64().unwrap_or(0) <= priority || manual || recent || !theirs.served {
                 continue;
             }
             let wanted = image_for(fleet, tier);
@@ -326,7 +333,7 @@ impl Court {
                     && !has_failed(&known.object)
             };
             let is_seen = |known: &Known| at.duration_since(known.changed) >= self.patience;
-            let served = mine.filter(|(_, known)| has_served(&known.object));
+            let served = mine.filter(|(_, known)| known.served);
             let is_reserved = |name: &String| reserved.contains(name.as_str());
             // Whoever is on the way already may be sent elsewhere, also where the limit was lowered meanwhile.
             if served.clone().all(|(name, known)| !is_reserved(name) || is_moving(known)) {

@@ -24,7 +24,7 @@ use crate::setting::after;
 
 pub use self::{
     judge::{Judgement, judge},
-    suites::{Struck, Walked, hunt, strike_everywhere, walk, walks},
+    suites::{Struck, Walked, hunt, run, scenario, strike_everywhere, walk, walks},
 };
 
 /// What the operator may change.

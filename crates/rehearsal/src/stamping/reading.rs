@@ -34,10 +34,18 @@ pub fn has_failed(dicom: &Value) -> bool {
     holds(dicom, "Failed")
 }
 
+/// Whether it says that it has been available at least once.
+pub fn deployed(dicom: &Value) -> Option<bool> {
+    match condition(dicom, "Deployed")["status"].as_str() {
+        Some("True") => Some(true),
+        Some("False") => Some(false),
+        Some(_) | None => None,
+    }
+}
+
 /// It has been available at least once, or may have been: it has an image and does not say.
 pub fn has_served(dicom: &Value) -> bool {
-    let says = condition(dicom, "Deployed")["status"].as_str();
-    says == Some("True") || (says != Some("False") && image_of(dicom).is_some())
+    deployed(dicom).unwrap_or_else(|| image_of(dicom).is_some())
 }
 
 /// The walks' ServiceImage selects those without this label.

@@ -43,7 +43,20 @@ pub fn walks(first: u64, seeds: usize) -> Vec<Walked> {
 
 /// One walk.
 pub fn walk(seed: u64) -> Walked {
-    let mut rng = Rng::new(seed).fork("strikes");
+    let scenario = scenario(seed);
+    match run(&scenario) {
+        Ok(outcome) => {
+            let judgement = judge(&outcome.journal, SignedDuration::from_secs(if scenario.faults { 120 } else { 10 }));
+            let fault = judgement.violations.first().cloned().or_else(|| outcome.fault());
+            Walked { seed, trace: outcome.trace(), fault, judgement }
+        }
+        Err(error) => Walked { seed, trace: 0, fault: Some(error.to_string()), judgement: Judgement::default() },
+    }
+}
+
+/// What happens in a walk, without a judgement.
+pub fn run(scenario: &Scenario) -> std::io::Result<Outcome> {
+    let mut rng = Rng::new(scenario.seed).fork("strikes");
     // The first operator is struck where it writes to resources, early or late in its life; every seed has a freeze.
     let strikes: Vec<(u64, Strike)> = (0..=rng.below(2))
         .map(|number| {
@@ -56,16 +69,8 @@ pub fn walk(seed: u64) -> Walked {
             (5 + rng.below(60), strike)
         })
         .collect();
-    let scenario = scenario(seed);
-    let served: &Program = if says_no_deployed(seed) { &service_without_deployed } else { &service };
-    match harness::run_beside(&scenario, &strikes, &operator, Some(served)) {
-        Ok(outcome) => {
-            let judgement = judge(&outcome.journal, SignedDuration::from_secs(if scenario.faults { 120 } else { 10 }));
-            let fault = judgement.violations.first().cloned().or_else(|| outcome.fault());
-            Walked { seed, trace: outcome.trace(), fault, judgement }
-        }
-        Err(error) => Walked { seed, trace: 0, fault: Some(error.to_string()), judgement: Judgement::default() },
-    }
+    let served: &Program = if says_no_deployed(scenario.seed) { &service_without_deployed } else { &service };
+    harness::run_beside(scenario, &strikes, &operator, Some(served))
 }
 
 /// Some kinds never say that they have served.
@@ -89,7 +94,8 @@ fn wanted(rng: &mut Rng, tiers: Value, seed: u64) -> Value {
     wanted
 }
 
-fn scenario(seed: u64) -> Scenario {
+/// What a seed stands for.
+pub fn scenario(seed: u64) -> Scenario {
     let mut rng = Rng::new(seed).fork("fleet");
     let mut dicoms = Vec::new();
     for number in 0..4 + rng.below(12) {
