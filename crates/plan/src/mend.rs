@@ -69,15 +69,18 @@ fn costs_nothing(ask: &Ask<'_>) -> Verdict {
 
 /// Whether this pod serves nobody, for its member is known to be unhealthy, and is ours to replace: because it was replaced for a target
 /// that was given up, or because it is down and its turn is whenever we say (H13). Unknown is not enough (X1), except where the whole
-/// quorum is down because of it.
+/// quorum is down because of it, or where the pod never got ready for the target that was given up: then nobody may be left who could say
+/// (ADR 0016).
 pub(crate) fn is_lost(want: &Want, view: &View, record: &Record, pod: &Pod) -> bool {
+    let given_up = record.abandoned.contains(&pod.name);
     let unhealthy = match view.quorum.member(&pod.name).map(|member| &member.healthy) {
         Some(Fact::Known(healthy)) => !healthy,
-        Some(Fact::Unknown(_)) | None => is_down_anyway(want, view, pod),
+        Some(Fact::Unknown(_)) => (given_up && !pod.is_up()) || is_down_anyway(want, view, pod),
+        None => is_down_anyway(want, view, pod),
     };
     let ours = match record.order {
-        Order::ReverseOrdinal => record.abandoned.contains(&pod.name),
-        Order::LeaderLast => record.abandoned.contains(&pod.name) || !pod.is_up(),
+        Order::ReverseOrdinal => given_up,
+        Order::LeaderLast => given_up || !pod.is_up(),
     };
     // One that the set is being scaled down by is on its way out anyway.
     let stays = pod.index < view.workload.replicas;

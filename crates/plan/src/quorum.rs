@@ -128,11 +128,12 @@ impl Quorum {
         self.members.known().map_or(0, BTreeMap::len)
     }
 
-    /// True only if every voter's health is known and enough are healthy without `one` (C4).
+    /// True only if the health of every other voter is known and enough of them are healthy without `one` (C4).
     pub fn survives_losing(&self, one: &MemberName) -> bool {
         let Some(members) = self.members.known() else { return false };
-        let up = members.iter().filter(|(name, member)| *name != one && member.is_healthy()).count();
-        members.values().all(|member| member.healthy.known().is_some()) && up >= majority(members.len())
+        let others = || members.iter().filter(|(name, _)| *name != one).map(|(_, member)| member);
+        let up = others().filter(|member| member.is_healthy()).count();
+        others().all(|member| member.healthy.known().is_some()) && up >= majority(members.len())
     }
 
     /// How many entries `name` is behind the leader; known to be `None` where the system does not tell.
@@ -232,6 +233,13 @@ mod tests {
     }
 
     #[test]
+    fn what_the_others_are_without_one_does_not_depend_on_that_one() {
+        let health = [Fact::Known(true), Fact::Known(true), Fact::Unknown("timed out".into())];
+        assert!(quorum(&health).survives_losing(&MemberName::new("pd-2")));
+        assert!(!quorum(&health).survives_losing(&MemberName::new("pd-1")));
+    }
+
+    #[test]
     fn an_unknown_member_is_no_spare() {
         let health = [
             Fact::Known(true),
@@ -248,12 +256,12 @@ mod tests {
     fn a_process_that_does_not_run_is_down_and_one_that_answers_is_believed() {
         let mut quorum = quorum(&[Fact::Known(true), Fact::Known(true), Fact::Unknown("timed out".into())]);
         let [first, last] = ["pd-0", "pd-2"].map(MemberName::new);
-        assert!(!quorum.survives_losing(&last));
+        assert!(!quorum.survives_losing(&first));
         quorum.note_stopped(&last, "its container waits");
         quorum.note_stopped(&first, "an old status");
         assert_eq!(quorum.member(&last).unwrap().healthy, Fact::Known(false));
         assert_eq!(quorum.member(&first).unwrap().healthy, Fact::Known(true));
-        assert!(quorum.survives_losing(&last));
+        assert!(!quorum.survives_losing(&first));
     }
 
     #[test]

@@ -256,6 +256,7 @@ impl Walk {
             ImageBehaviour::Misconfigured,
             ImageBehaviour::Crashes,
             ImageBehaviour::OutOfMemory,
+            ImageBehaviour::NeverReady,
         ];
         let how = self.rng.pick(&how).copied().unwrap_or(ImageBehaviour::Crashes);
         let soon = self.rng.between(Duration::from_millis(50), Duration::from_secs(10));

@@ -309,6 +309,8 @@ fn rows(limited: Limited) -> Vec<Row> {
     match limited {
         Stage(Replace) => vec![
             Row::stage(Replace, PD, Hang::NeverServes, Reason::DeadlineExceeded, AtOnce),
+            // None of its peers says how it is.
+            Row::stage(Replace, ETCD, Hang::NeverServes, Reason::DeadlineExceeded, AtOnce),
             // A permit that nobody uses.
             Row {
                 words: &["Kubernetes may replace pod", "has not begun"],

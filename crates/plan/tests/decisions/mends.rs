@@ -296,7 +296,19 @@ type Change = fn(&mut Want, &mut View);
 #[case::nothing(|_: &mut Want, _: &mut View| {}, Act("BrokenPodDeleted"))]
 #[case::it_is_ready(|_: &mut Want, view: &mut View| pod_mut(view, 2).ready_since = Some(noon()), Wait(Reason::AwaitingReplacement))]
 #[case::it_is_healthy(|_: &mut Want, view: &mut View| member_mut(view, 2).healthy = Fact::Known(true), Act("PermitTakenBack"))]
-#[case::its_health_is_unknown(|_: &mut Want, view: &mut View| member_mut(view, 2).healthy = unknown(), Act("PermitTakenBack"))]
+#[case::its_health_is_unknown(|_: &mut Want, view: &mut View| member_mut(view, 2).healthy = unknown(), Act("BrokenPodDeleted"))]
+#[case::it_is_ready_and_its_health_is_unknown(|_: &mut Want, view: &mut View| {
+    pod_mut(view, 2).ready_since = Some(noon());
+    member_mut(view, 2).healthy = unknown();
+}, Act("PermitTakenBack"))]
+#[case::it_and_another_are_unknown(|_: &mut Want, view: &mut View| {
+    member_mut(view, 2).healthy = unknown();
+    member_mut(view, 1).healthy = unknown();
+}, Act("PermitTakenBack"))]
+#[case::it_was_not_given_up_and_its_health_is_unknown(|_: &mut Want, view: &mut View| {
+    record_mut(view).abandoned.clear();
+    member_mut(view, 2).healthy = unknown();
+}, Act("PermitTakenBack"))]
 #[case::it_leads(|_: &mut Want, view: &mut View| view.quorum.leader = Fact::Known(name(2)), Act("PermitTakenBack"))]
 #[case::the_leader_is_unknown(|_: &mut Want, view: &mut View| view.quorum.leader = unknown(), Act("PermitTakenBack"))]
 #[case::another_is_unhealthy(|_: &mut Want, view: &mut View| member_mut(view, 1).healthy = Fact::Known(false), Act("PermitTakenBack"))]

@@ -366,8 +366,12 @@ impl World {
             }
             Step::DeletePod { pod, uid, .. } => {
                 let pod = self.view.pod(pod).expect("it is there");
-                let unhealthy = self.view.quorum.member(&pod.name).is_some_and(|member| member.healthy.is(&false));
                 let record = self.view.record.as_ref().expect("recorded first");
+                let given_up = record.abandoned.contains(&pod.name) && !pod.is_up();
+                let unhealthy = self.view.quorum.member(&pod.name).is_some_and(|member| match member.healthy {
+                    Fact::Known(healthy) => !healthy,
+                    Fact::Unknown(_) => given_up,
+                });
                 let lost = match record.order {
                     Order::ReverseOrdinal => !pod.is_up(),
                     Order::LeaderLast => !pod.is_up() || record.abandoned.contains(&pod.name),

@@ -50,6 +50,17 @@ fn reserved(fleet: &Value, name: &str, dicom: &Value) -> bool {
     batch.into_iter().any(|one| one["name"] == name && one["uid"] == dicom["metadata"]["uid"])
 }
 
+/// When whoever acts took over.
+fn claimed(fleet: &Value) -> Option<Timestamp> {
+    fleet.pointer("/status/election/claimedAt").and_then(Value::as_str)?.parse().ok()
+}
+
+/// When the stamp that it has was decided. A process that took over from itself may have sent it before that.
+fn decided(dicom: &Value) -> Option<Timestamp> {
+    let stamped = dicom.pointer("/metadata/annotations/windlass.dev~1stamped").and_then(Value::as_str)?;
+    serde_json::from_str::<Value>(stamped).ok()?["at"].as_str()?.parse().ok()
+}
+
 /// What is known of a Dicom while the journal is read.
 #[derive(Clone, Debug)]
 struct Known {
@@ -203,7 +214,11 @@ impl Court {
         let election = self.fleet.pointer("/status/election").cloned().unwrap_or_default();
         let acts = election["id"].as_str().is_some_and(|id| id.contains(&format!("/{}/", change.user)));
         // Until a successor has touched what was reserved, that may land (H1); the successor itself writes nothing before.
-        if acts != (election["settled"] == json!(true)) {
+        let settled = election["settled"] == json!(true);
+        let sent_before = acts
+            && !settled
+            && decided(after).zip(claimed(&self.fleet)).is_some_and(|(decided, claimed)| decided < claimed);
+        if acts != settled && !sent_before {
             self.object(at, &format!("{} stamped {name}, and {election} acts", change.user));
         }
         if !reserved(&self.fleet) {
@@ -264,9 +279,7 @@ impl Court {
         let is_new = batch.as_slice()
             != self.fleet.pointer("/status/batch").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         if is_ours(&change.user) && is_new {
-            let claimed = after.pointer("/status/election/claimedAt").and_then(Value::as_str);
-            let claimed = claimed.and_then(|time| time.parse::<Timestamp>().ok());
-            if !batch.is_empty() && claimed.is_none_or(|claimed| at.duration_since(claimed) < LATEST) {
+            if !batch.is_empty() && claimed(after).is_none_or(|claimed| at.duration_since(claimed) < LATEST) {
                 self.object(at, "a batch is reserved while what was sent before the claim may still land");
             }
             for name in &reserved {

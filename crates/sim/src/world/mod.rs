@@ -267,7 +267,10 @@ impl World {
     /// What containers of this image do from their next start on.
     pub fn set_image(&self, image: &str, behaviour: ImageBehaviour) {
         self.disturb(Some(format!("image {image}: {behaviour:?}")), |state| {
-            state.images.insert(image.to_owned(), behaviour);
+            let before = state.images.insert(image.to_owned(), behaviour);
+            if before == Some(ImageBehaviour::NeverReady) && behaviour != ImageBehaviour::NeverReady {
+                state.restart_hung(image);
+            }
         });
     }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::super::json::{number, terminating, time, uid};
 use super::super::queue::{Event, Key, Step};
 use super::super::state::State;
-use super::{Exit, Stage, USER, back_off};
+use super::{Exit, PodState, Stage, USER, back_off};
 
 /// A process that ran for this long starts its back-off anew.
 const FORGIVEN_AFTER: Duration = Duration::from_mins(10);
@@ -77,6 +77,18 @@ impl State {
         if running && self.nodes.get(&pod.node).is_some_and(|node| !node.down) {
             self.exit(key, main, 137, "Error");
             self.report_pod(key);
+        }
+    }
+
+    /// Members that run this image and never served are restarted, as a liveness probe does: they would not notice that it was mended.
+    pub fn restart_hung(&mut self, image: &str) {
+        let hangs = |pod: &PodState| {
+            let main = pod.containers.get(pod.main());
+            main.is_some_and(|main| main.image == image && main.app.is_some() && !main.serving)
+        };
+        let hung: Vec<Key> = self.pods.iter().filter(|(_, pod)| hangs(pod)).map(|(key, _)| key.clone()).collect();
+        for key in hung {
+            self.crash(&key);
         }
     }
 
