@@ -28,6 +28,9 @@ pub struct QuorumClusterStatus {
     /// The partition that Windlass set while no upgrade was under way: one that holds everybody, or 0 for a moment on the way from OnDelete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parked_partition: Option<i32>,
+    /// What that was before, until the StatefulSet was seen with the new one: a write can be refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_parked_partition: Option<i32>,
     /// Which operator process acts on this resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub election: Option<Election>,

@@ -71,7 +71,9 @@ pub fn planned(
     if (plan.record.is_some() || switches) && status.adopted.is_none() {
         status.adopted = Some(adopted(observed, view));
     }
-    status.parked_partition = plan.parked.map(|partition| i32::try_from(partition).unwrap_or(i32::MAX));
+    let written = |partition: u32| i32::try_from(partition).unwrap_or(i32::MAX);
+    status.parked_partition = plan.parked.map(|parked| written(parked.partition));
+    status.previous_parked_partition = plan.parked.and_then(|parked| parked.before).map(written);
     // Asked for, it is handled once something is recorded that would not be otherwise.
     if view.resumed && (plan.record.is_some() || plan.attempt != view.attempt) {
         status.requests.resume.clone_from(&resource.spec.requests.resume);

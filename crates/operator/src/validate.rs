@@ -14,6 +14,7 @@ use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
     Hold, MemberName, Quorum, Reason, Record, View, Want, Workload,
     budget::{Budget, Counts},
+    parking::Parked,
     want::Trigger,
     workload::{Evictions, Pod as SeenPod, Revision, Strategy},
 };
@@ -112,7 +113,11 @@ fn view(
     // One that can't be read is as good as none: its number is lost, and the next Job meets a name that is taken.
     let attempt = status.snapshot.as_ref().and_then(|written| translate::attempt(written).ok());
     // One that can't be read is as good as none: it is left alone.
-    let parked = status.parked_partition.and_then(|partition| u32::try_from(partition).ok());
+    let partition = |written: Option<i32>| written.and_then(|partition| u32::try_from(partition).ok());
+    let before = partition(status.previous_parked_partition);
+    let parked = partition(status.parked_partition).map(|partition| Parked { partition, before });
+    // It says what the last pass found.
+    let unwatched = status.conditions.iter().any(|condition| condition.reason == Reason::Unreadable.name());
     let snapshot = executor::progress(resource, &observed.task);
     Ok(View {
         workload,
@@ -121,6 +126,7 @@ fn view(
         evictions,
         record,
         parked,
+        unwatched,
         attempt,
         snapshot,
         pulls: observed.pulls.clone(),

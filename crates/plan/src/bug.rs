@@ -208,6 +208,12 @@ pub enum Bug {
     RefusedCountsAsShare,
     /// All ServiceImages write as one manager of fields: one that writes elsewhere removes what the other wrote.
     SharedFieldManager,
+    /// Steps rest on what was seen however long ago.
+    OldEvidenceActs,
+    /// A partition that is to hold everybody again and whose write was refused is taken for somebody else's from then on.
+    LostParkingForgotten,
+    /// What led while the resource could not be read is taken for not having led.
+    UnwatchedNeverLed,
 }
 
 #[cfg(feature = "seeded-bugs")]

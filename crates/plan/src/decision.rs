@@ -5,8 +5,8 @@ use std::{fmt, time::Duration};
 use jiff::Timestamp;
 
 use crate::{
-    approval::Approvals, outcome::GateState, quorum::MemberName, reason::Reason, record::Record, request::GivenUp,
-    snapshot::Attempt, workload::Strategy,
+    approval::Approvals, outcome::GateState, parking::Parked, quorum::MemberName, reason::Reason, record::Record,
+    request::GivenUp, snapshot::Attempt, workload::Strategy,
 };
 
 /// Why nothing is done, for a person.
@@ -266,7 +266,7 @@ pub struct Plan {
     /// The target that is given up after this decision.
     pub given_up: Option<GivenUp>,
     /// The partition that is ours while no upgrade is under way; none where it is not.
-    pub parked: Option<u32>,
+    pub parked: Option<Parked>,
     /// What people ask for once was answered.
     pub heard: bool,
     /// The last try to take a snapshot; none where there was none.

@@ -5,7 +5,8 @@
 //!   switched from OnDelete, partition 0 ──▶ concluded, and nothing in the way ──▶ WriteTemplate, everything held
 //!                                       └─▶ anything else: withdrawn, paused, held, somebody not well ──▶ PutBackStrategy
 //! ```
-//! Only what we wrote is minded. A partition that somebody else set at rest is theirs.
+//! Only what we wrote is minded. A partition that somebody else set at rest is theirs. What stood before our last write is ours as long as that
+//! write was not seen: it may have been refused.
 
 use crate::{
     bug::{self, Bug},
@@ -15,10 +16,32 @@ use crate::{
     workload::{Pod, Strategy, View},
 };
 
+/// The partition that we set while no upgrade was under way: `replicas`, or 0 on the way from OnDelete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parked {
+    /// What was written last, or is about to be.
+    pub partition: u32,
+    /// What was ours before that, until the write was seen.
+    pub before: Option<u32>,
+}
+
+impl Parked {
+    /// At this partition, as seen.
+    pub fn at(partition: u32) -> Self {
+        Self { partition, before: None }
+    }
+
+    /// Whether a partition is one that we wrote.
+    fn accounts_for(self, partition: u32) -> bool {
+        partition == self.partition || (self.before == Some(partition) && !bug::active(Bug::LostParkingForgotten))
+    }
+}
+
 /// What to do about a strategy of ours that does not hold everybody; none where it does, or is not ours.
 pub(crate) fn mind(view: &View) -> Option<Decision> {
     let Strategy::RollingUpdate { partition } = view.workload.strategy else { return None };
-    if view.parked != Some(partition) || partition >= view.workload.replicas {
+    let ours = view.parked.is_some_and(|parked| parked.accounts_for(partition));
+    if !ours || partition >= view.workload.replicas {
         return None;
     }
     if partition == 0 {
@@ -49,14 +72,19 @@ pub(crate) fn unless_leaving(view: &View, decision: &Decision) -> Option<Decisio
 }
 
 /// The partition that is ours at rest after this decision, to be recorded with it.
-pub(crate) fn after(decision: &Decision, view: &View, record: Option<&Record>) -> Option<u32> {
+pub(crate) fn after(decision: &Decision, view: &View, record: Option<&Record>) -> Option<Parked> {
+    let stands = match view.workload.strategy {
+        Strategy::OnDelete => None,
+        Strategy::RollingUpdate { partition } => Some(partition),
+    };
     if let Decision::Act(Step::SwitchStrategy { partition } | Step::Park { partition }) = decision {
-        return Some(*partition);
+        let before = stands.filter(|stands| view.parked.is_some_and(|parked| parked.accounts_for(*stands)));
+        return Some(Parked { partition: *partition, before });
     }
     let ended = view.record.is_some() && record.is_none();
-    match view.workload.strategy {
-        Strategy::OnDelete => None,
-        Strategy::RollingUpdate { partition } if ended && partition >= view.workload.replicas => Some(partition),
-        Strategy::RollingUpdate { .. } => view.parked,
+    match stands? {
+        partition if ended && partition >= view.workload.replicas => Some(Parked::at(partition)),
+        partition if view.parked.is_some_and(|parked| parked.partition == partition) => Some(Parked::at(partition)),
+        _ => view.parked,
     }
 }

@@ -95,6 +95,11 @@ fn note_progress(record: &mut Record, view: &View) {
     if let Some(version) = led {
         record.note_leader(version);
     }
+    // What may have led counts as what has: going back from it could lose what it wrote (H15).
+    if view.unwatched && view.updated().next().is_some() && !bug::active(Bug::UnwatchedNeverLed) {
+        let target = record.target.version.clone();
+        record.note_leader(&target);
+    }
 }
 
 pub(crate) fn decide(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp) -> Decision {

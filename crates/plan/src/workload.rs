@@ -10,6 +10,7 @@ use crate::{
     bug::{self, Bug},
     fact::Fact,
     outcome::ExternalGate,
+    parking::Parked,
     prepull::Pulls,
     quorum::{MemberName, Quorum},
     record::Record,
@@ -140,8 +141,10 @@ pub struct View {
     pub evictions: Evictions,
     /// The upgrade that is under way, as recorded.
     pub record: Option<Record>,
-    /// The partition that we set while no upgrade was under way, as recorded: `replicas`, or 0 on the way from OnDelete.
-    pub parked: Option<u32>,
+    /// The partition that we set while no upgrade was under way, as recorded.
+    pub parked: Option<Parked>,
+    /// Until now the resource could not be read, so nobody looked at who leads.
+    pub unwatched: bool,
     /// The last try to take a snapshot, as recorded.
     pub attempt: Option<Attempt>,
     /// What became of it.

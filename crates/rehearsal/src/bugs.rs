@@ -20,8 +20,8 @@ pub fn all() -> Vec<Bug> {
     Bug::iter().filter(|bug| !elsewhere(bug)).collect()
 }
 
-/// What shows only in the very moment: stories of their own catch these (`tests/unreadable.rs`).
-const IN_STORIES: &[Bug] = &[Bug::UnreadableIsNothing, Bug::UnreadableIsSettled];
+/// What shows only in the very moment: stories of their own catch these (`tests/unreadable.rs`, `tests/evidence.rs`).
+const IN_STORIES: &[Bug] = &[Bug::UnreadableIsNothing, Bug::UnreadableIsSettled, Bug::OldEvidenceActs];
 
 /// What shows only when a pod is lost in the very moment, or a member is down for good, and what is wrong with a gate that people set, for
 /// nothing in the cluster tells a window, an answer or an image that came later from another: the planner's own stories and walks catch these
@@ -72,6 +72,8 @@ const IN_PLAN: &[Bug] = &[
     Bug::RetargetHalfWay,
     Bug::RetargetUngated,
     Bug::ScaleUpNotParked,
+    Bug::LostParkingForgotten,
+    Bug::UnwatchedNeverLed,
     Bug::SharedFieldManager,
     Bug::SilencePassedBy,
     Bug::SoakGoesOn,

@@ -66,6 +66,16 @@ fn evidence_that_is_too_old_is_told_and_nothing_rests_on_it() {
     assert!(tale.verdict.restarts.is_empty());
 }
 
+#[cfg(feature = "seeded-bugs")]
+#[test]
+fn steps_that_rest_on_old_evidence_are_noticed() {
+    use windlass_plan::bug::{Bug, plant};
+    plant(Some(Bug::OldEvidenceActs));
+    let told = std::panic::catch_unwind(evidence_that_is_too_old_is_told_and_nothing_rests_on_it);
+    plant(None);
+    assert!(told.is_err(), "OldEvidenceActs was not noticed");
+}
+
 /// Thousands of entries a second: no follower is ever within a hundred of where the leader is (H18).
 #[rstest]
 #[case::pd(PD, 3_000)]

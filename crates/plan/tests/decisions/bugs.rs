@@ -9,6 +9,7 @@ use windlass_plan::{
     bug::{Bug, plant},
     handover,
     outcome::{About, Asked, ExternalGate, Outcome},
+    parking::Parked,
     rollout,
     snapshot::Progress,
     stage::HandOver,
@@ -127,8 +128,28 @@ fn a_snapshot_comes_before_the_switch() {
 
 fn a_set_that_is_scaled_up_is_held_again() {
     let mut view = rest(4, 0);
-    (view.parked, view.workload.strategy) = (Some(3), Strategy::RollingUpdate { partition: 3 });
+    (view.parked, view.workload.strategy) = (Some(Parked::at(3)), Strategy::RollingUpdate { partition: 3 });
     assert_eq!(decide(&want(OLD), &view), Decision::Act(Step::Park { partition: 4 }));
+}
+
+fn a_set_whose_parking_was_lost_is_held_again() {
+    let mut view = rest(4, 0);
+    view.workload.strategy = Strategy::RollingUpdate { partition: 3 };
+    view.parked = Some(Parked { partition: 4, before: Some(3) });
+    assert_eq!(decide(&want(OLD), &view), Decision::Act(Step::Park { partition: 4 }));
+}
+
+/// Nobody looked while the new version may have led.
+fn what_may_have_led_is_not_left_without_consent() {
+    let mut view = half_way(3, 0, 1);
+    (view.unwatched, view.evictions) = (true, Evictions::Open);
+    let decision = decide(&want(OLD), &view);
+    assert!(
+        matches!(&decision, Decision::Halt { on } if on.reason == Reason::DowngradeNotAllowed),
+        "it goes back: {decision:?}"
+    );
+    view.unwatched = false;
+    assert!(matches!(decide(&want(OLD), &view), Decision::Act(Step::WriteTemplate { .. })), "it may go back");
 }
 
 fn the_next_one_waits_for_the_previous_one() {
@@ -338,6 +359,8 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 #[case(Bug::SwitchLeftStanding, a_switch_that_is_withdrawn_is_put_back)]
 #[case(Bug::SwitchBeforeSnapshot, a_snapshot_comes_before_the_switch)]
 #[case(Bug::ScaleUpNotParked, a_set_that_is_scaled_up_is_held_again)]
+#[case(Bug::LostParkingForgotten, a_set_whose_parking_was_lost_is_held_again)]
+#[case(Bug::UnwatchedNeverLed, what_may_have_led_is_not_left_without_consent)]
 #[case(Bug::SwitchNotConcluded, a_set_is_switched_to_its_partition)]
 #[case(Bug::PreviousNotAwaited, the_next_one_waits_for_the_previous_one)]
 #[case(Bug::LeaderNotChecked, the_leader_is_handed_over_first)]

@@ -6,7 +6,9 @@ use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Hold, MemberName, Order, Reason, Step, View, Want,
     approval::Mode,
-    handover, permit,
+    handover,
+    parking::Parked,
+    permit,
     poison::Proof,
     rollout,
     snapshot::Progress,
@@ -313,7 +315,7 @@ fn nothing_is_switched_before_the_snapshot_is_there() {
 fn a_set_that_is_scaled_up_at_rest_is_parked_again() {
     for mut world in [World::new(3, 0), to_be_switched()] {
         assert_eq!(world.run(), Decision::Done);
-        assert_eq!((world.view.workload.strategy, world.view.parked), (rolling(3), Some(3)));
+        assert_eq!((world.view.workload.strategy, world.view.parked), (rolling(3), Some(Parked::at(3))));
         scale_up(&mut world);
         let (parks, decision) = (world.count("Parked"), world.run());
         assert_eq!((decision, world.count("Parked")), (Decision::Done, parks + 1), "{:?}", world.steps);
@@ -329,9 +331,9 @@ fn a_set_that_is_paused_or_cannot_be_read_is_parked_again() {
     world.want.paused = true;
     assert_eq!(answer(&world.pass()), Act("Parked"));
     world.view.workload.strategy = rolling(3);
-    (world.view.parked, world.view.workload.observed) = (Some(3), true);
+    (world.view.parked, world.view.workload.observed) = (Some(Parked::at(3)), true);
     let plan = permit::stand_down(&world.view, &Hold::new(Reason::InvalidSpec, "")).expect("there is something to do");
-    assert_eq!((answer(&plan.decision), plan.parked), (Act("Parked"), Some(4)));
+    assert_eq!((answer(&plan.decision), plan.parked), (Act("Parked"), Some(Parked { partition: 4, before: Some(3) })));
 }
 
 /// What somebody else set at rest is theirs.
@@ -342,8 +344,21 @@ fn a_set_that_is_paused_or_cannot_be_read_is_parked_again() {
 #[case::raised_since(Some(3), 5)]
 fn a_partition_of_somebody_else_is_left_alone_at_rest(#[case] parked: Option<u32>, #[case] partition: u32) {
     let mut view = rest(3, 0);
-    (view.parked, view.workload.strategy) = (parked, rolling(partition));
+    (view.parked, view.workload.strategy) = (parked.map(Parked::at), rolling(partition));
     assert_eq!(decide(&want(OLD), &view), Decision::Done);
+}
+
+/// The write that was to hold everybody was refused, or is late: what stood before is still ours.
+#[test]
+fn a_set_whose_parking_was_lost_is_parked_again() {
+    let mut view = rest(4, 0);
+    view.workload.strategy = rolling(3);
+    view.parked = Some(Parked { partition: 4, before: Some(3) });
+    let plan = plan(&want(OLD), &view);
+    assert_eq!((answer(&plan.decision), plan.parked), (Act("Parked"), view.parked));
+    view.workload.strategy = rolling(4);
+    let plan = self::plan(&want(OLD), &view);
+    assert_eq!((plan.decision, plan.parked), (Decision::Done, Some(Parked::at(4))), "seen, the other one is forgotten");
 }
 
 fn scale_up(world: &mut World) {

@@ -298,7 +298,7 @@ proptest! {
             | Decision::Done => None,
         };
         if let (Some(partition), None) = (written, &plan.record) {
-            prop_assert_eq!(plan.parked, Some(partition), "at rest");
+            prop_assert_eq!(plan.parked.map(|parked| parked.partition), Some(partition), "at rest");
         } else if let Some(partition) = written {
             let record = plan.record.expect("recorded first");
             prop_assert_eq!(record.partition, partition);

@@ -148,6 +148,7 @@ pub fn rest(members: u32, leader: u32) -> View {
         evictions: Evictions::Open,
         record: None,
         parked: None,
+        unwatched: false,
         attempt: None,
         snapshot: Fact::Known(Progress::Missing),
         pulls: unknown(),
