@@ -30,6 +30,7 @@ mod key;
 mod list_options;
 mod managed_fields;
 mod metadata;
+mod newest;
 mod object;
 mod openapi;
 mod patch;
@@ -57,6 +58,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use serde_json::json;
 
+pub use self::newest::{Ended, Revisions};
 pub use self::resource::{BuiltInKind, built_in_kinds};
 pub use self::selector::selects;
 pub use self::service::{InProcess, ReplyBody};
@@ -123,7 +125,7 @@ impl Api {
     }
 
     /// The newest revision, and every change of it.
-    pub fn subscribe(&self) -> tokio::sync::watch::Receiver<u64> {
+    pub fn subscribe(&self) -> Revisions {
         self.lock().subscribe()
     }
 

@@ -5,10 +5,11 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use super::admission::Policies;
 use super::key::Key;
+use super::newest::{Newest, Revisions};
 use super::object;
 use super::process_log::ProcessLogs;
 use super::resource::{BUILT_IN, Resource};
@@ -39,18 +40,12 @@ pub(crate) struct Table {
     log: VecDeque<Logged>,
     /// The newest revision of which the log has forgotten a write.
     trimmed: u64,
-    newest: watch::Sender<u64>,
+    newest: Newest,
 }
 
 impl Table {
     fn new() -> Self {
-        Self {
-            live: BTreeMap::new(),
-            past: BTreeMap::new(),
-            log: VecDeque::new(),
-            trimmed: 0,
-            newest: watch::Sender::new(0),
-        }
+        Self { live: BTreeMap::new(), past: BTreeMap::new(), log: VecDeque::new(), trimmed: 0, newest: Newest::new(0) }
     }
 
     /// Writes after this revision; none when some of them are forgotten.
@@ -62,7 +57,7 @@ impl Table {
     }
 
     /// Wakes at every write to this resource.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+    pub(crate) fn subscribe(&self) -> Revisions {
         self.newest.subscribe()
     }
 }
@@ -89,7 +84,7 @@ pub(crate) struct Store {
     counter: u64,
     tables: BTreeMap<String, Table>,
     resources: BTreeMap<String, Arc<Resource>>,
-    newest: watch::Sender<u64>,
+    newest: Newest,
     watches: Vec<Open>,
     /// What kubelets would show of their processes.
     pub(crate) logs: ProcessLogs,
@@ -108,7 +103,7 @@ impl Store {
             counter: 0,
             tables: BUILT_IN.iter().map(|resource| (resource.storage.clone(), Table::new())).collect(),
             resources: BUILT_IN.iter().map(|resource| (resource.id.clone(), Arc::clone(resource))).collect(),
-            newest: watch::Sender::new(FIRST_REVISION),
+            newest: Newest::new(FIRST_REVISION),
             watches: Vec::new(),
             logs: ProcessLogs::default(),
             policies: Policies::default(),
@@ -123,7 +118,7 @@ impl Store {
         self.compacted
     }
 
-    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+    pub(crate) fn subscribe(&self) -> Revisions {
         self.newest.subscribe()
     }
 
@@ -279,8 +274,8 @@ impl Store {
         // A deletion's event shows the last state under the deletion's revision.
         let shown = if state.is_none() { Some(Arc::clone(after)) } else { before.clone() };
         table.log.push_back(Logged { revision, key: key.clone(), before: shown, after: state });
-        table.newest.send_replace(revision);
-        self.newest.send_replace(revision);
+        table.newest.announce(revision);
+        self.newest.announce(revision);
         self.journal.push(
             self.clock.now(),
             Event::Write(Change {

@@ -198,7 +198,7 @@ pub(crate) fn open(
             yield line;
         }
         loop {
-            newest.mark_unchanged();
+            newest.see();
             let (lines, goes_on) = {
                 let store = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 catch_up(&store, &mut watcher, &mut seen)

@@ -145,7 +145,7 @@ impl World {
         let mut revisions = api.subscribe();
         loop {
             // What changes from here on wakes the wait below.
-            revisions.borrow_and_update();
+            revisions.see();
             let (calls, next) = {
                 let mut state = self.state();
                 state.take_in();

@@ -185,8 +185,8 @@ async fn the_real_watcher_survives_a_compaction_and_a_lost_connection() {
 async fn every_write_is_announced() {
     let api = api();
     let mut newest = api.subscribe();
-    assert_eq!(*newest.borrow_and_update(), api.revision());
+    assert_eq!(newest.see(), api.revision());
     post(&api, MAPS, &config_map("a", "1"));
     newest.changed().await.unwrap();
-    assert_eq!(*newest.borrow(), api.revision());
+    assert_eq!(newest.see(), api.revision());
 }
