@@ -72,6 +72,7 @@ pub fn scenario(seed: u64) -> Scenario {
     walk.authentication(Rng::new(seed).fork("authentication"));
     walk.learners(Rng::new(seed).fork("learners"));
     walk.oddities(Rng::new(seed).fork("oddities"));
+    walk.budgets(Rng::new(seed).fork("budgets"));
     walk.mend();
     walk.grow(Rng::new(seed).fork("scale"));
     let mut objects = setting.objects(members, setting.versions[from], setting.versions[to]);
@@ -390,6 +391,56 @@ impl Walk {
             }
         }
         self.mends.push(self.setting.spec(json!({"gates": {"approval": {"mode": "None"}}})));
+    }
+
+    /// In a quarter of the seeds the pods have a budget of somebody else's, of these pods alone or of more, and nodes are emptied: by evictions
+    /// without a cordon, and by an autoscaler that says so with a taint. In the end the budget goes: some of them can't be kept (H12).
+    fn budgets(&mut self, mut rng: Rng) {
+        if !rng.one_in(4) {
+            return;
+        }
+        let Setting { namespace, name, .. } = self.setting;
+        let selector = match rng.below(4) {
+            0 => json!({}),
+            1 => json!({"matchExpressions": [{"key": "app", "operator": "Exists"}]}),
+            _ => json!({"matchLabels": {"app": name}}),
+        };
+        let spec = match rng.below(4) {
+            0 => json!({"minAvailable": self.members / 2 + 1, "selector": selector}),
+            1 => json!({"maxUnavailable": 0, "selector": selector}),
+            2 => json!({"maxUnavailable": "34%", "selector": selector}),
+            _ => json!({"maxUnavailable": 1, "selector": selector}),
+        };
+        let budget = json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": "theirs", "namespace": namespace}, "spec": spec,
+        });
+        let soon = rng.between(Duration::ZERO, Duration::from_secs(30));
+        let first = if rng.one_in(2) { 0 } else { rng.below(self.timeline.len() as u64 + 1) };
+        self.timeline.insert(usize::try_from(first).unwrap_or(0), after(soon, Action::Create(budget)));
+        self.mends.push(Action::Delete(Subject {
+            resource: "poddisruptionbudgets.policy".into(),
+            namespace: namespace.into(),
+            name: "theirs".into(),
+        }));
+        for _ in 0..=rng.below(3) {
+            let name = format!("node-{}", rng.below(NODES));
+            let pause = rng.between(Duration::from_millis(50), Duration::from_secs(30));
+            let mut doings = vec![after(pause, Action::Empty(name.clone()))];
+            if rng.one_in(2) {
+                let target = Subject { resource: "nodes".into(), namespace: String::new(), name };
+                let tainted = |taints: Value| Action::Patch {
+                    target: target.clone(),
+                    patch: json!({"spec": {"taints": taints}}),
+                };
+                let taint = json!([{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule", "value": "1"}]);
+                let ahead = rng.between(Duration::ZERO, Duration::from_secs(2));
+                doings.insert(0, after(ahead, tainted(taint)));
+                self.mends.push(tainted(Value::Null));
+            }
+            let place = usize::try_from(rng.below(self.timeline.len() as u64 + 1)).unwrap_or(0);
+            self.timeline.splice(place..place, doings);
+        }
     }
 
     /// In a third of the seeds whose system gives snapshots one is taken before every upgrade, and half of the time its Jobs fail, are

@@ -1,5 +1,6 @@
 //! Fleets as scenarios: Dicoms in tiers, a ServiceImage, somebody who plays the service behind them, and a judge of what was written.
 
+mod company;
 mod judge;
 pub mod reading;
 mod suites;

@@ -13,8 +13,9 @@ use windlass_sim::{
 };
 
 use super::{
-    Judgement, dicom, image, judge, objects, one, reference, service, service_image, service_without_deployed, subject,
-    tier,
+    Judgement,
+    company::{Company, unwritable},
+    dicom, image, judge, objects, one, reference, service, service_image, service_without_deployed, subject, tier,
 };
 use crate::{fleet, operator};
 
@@ -102,8 +103,17 @@ pub fn scenario(seed: u64) -> Scenario {
         dicoms.push(newcomer(&mut rng, &format!("d{number}")));
     }
     let tiers = tiers(&mut rng, &["v1", "v2", "v3"]);
-    let wanted = wanted(&mut rng, tiers, seed);
-    let mut timeline = Vec::new();
+    let mut wanted = wanted(&mut rng, tiers, seed);
+    let company = Company::draw(&mut rng);
+    company.make_room(&mut wanted);
+    let theirs = self::tiers(&mut rng, &["v2", "v5"]);
+    let mut timeline = company.comes(&mut rng, theirs);
+    let mut mends = company.goes();
+    if rng.one_in(4) {
+        let (broken, mended) = unwritable(&mut rng, &dicoms);
+        timeline.splice(..0, broken);
+        mends.extend(mended);
+    }
     for number in 0..rng.below(14) {
         let action = happening(&mut rng, number, dicoms.len() as u64);
         timeline.push(Moment {
@@ -117,6 +127,7 @@ pub fn scenario(seed: u64) -> Scenario {
             timeline.push(Moment { when: When::After(pause), action: Action::Create(wanted.clone()) });
         }
     }
+    timeline.extend(mends);
     // In the end people mend everything, and ask for images that work.
     let mended = json!({"spec": {"tiers": self::tiers(&mut rng, &["v2", "v3"]), "requests": {"retry": "at-last"}}});
     timeline.push(Moment {
