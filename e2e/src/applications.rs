@@ -43,6 +43,9 @@ pub const CRASHING: &str = "windlass.test/crash:1";
 /// An image whose program runs and takes no connection.
 pub const IDLE: &str = "windlass.test/idle:1";
 
+/// An S3 server.
+const MINIO: &str = "windlass.test/minio:1";
+
 /// Whether everything is there that these applications are made from and that no command of ours builds.
 pub fn check(applications: &BTreeSet<Application>) -> Result<()> {
     let variables = applications.iter().filter_map(|application| variables(*application));
@@ -92,6 +95,20 @@ pub fn load(cluster: &Cluster, applications: &BTreeSet<Application>) -> Result<B
         pairs.insert(*application, Pair { old: old.release, new: new.release });
     }
     Ok(pairs)
+}
+
+/// MinIO, loaded where the node does not know it yet: the name of its image.
+pub fn load_minio(cluster: &Cluster) -> Result<&'static str> {
+    if !cluster.images()?.iter().any(|known| known == MINIO) {
+        let program = build(Tool::Minio)?.join("minio");
+        say(&format!("loading {MINIO}"));
+        let mut image = image::busybox(MINIO, vec!["/usr/local/bin/minio".into()]);
+        image.entries.push(("usr/local/bin/minio".into(), Entry::Program(program)));
+        let archive = cluster.folder().join("images").join("minio.tar");
+        image.write(&archive)?;
+        cluster.load_image(&archive)?;
+    }
+    Ok(MINIO)
 }
 
 /// A program that can be started as any of the applications.

@@ -1,5 +1,5 @@
 //! A way to the API server on which writes can be held back: what a client sent between its last look and a take-over, and what
-//! arrives after it.
+//! arrives after it; or the answer to one.
 
 use std::{
     path::Path,
@@ -34,9 +34,30 @@ pub struct Hold {
 struct Gate {
     /// Whom a request is passed on to; it says itself who asks.
     client: Client,
-    /// Writes whose paths contain this are held back.
-    closed: watch::Sender<Option<&'static str>>,
+    closed: watch::Sender<Closed>,
     held: AtomicUsize,
+}
+
+/// What is held back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Closed {
+    /// Nothing.
+    No,
+    /// Writes whose paths contain this, before they reach the server.
+    Writes(&'static str),
+    /// The next one of them.
+    Next(&'static str, Half),
+    /// That one, and no other.
+    Taken,
+}
+
+/// Which half of a request is held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// The server hears of it late.
+    Request,
+    /// The server has done it, and the client does not hear of that.
+    Answer,
 }
 
 impl Hold {
@@ -49,7 +70,7 @@ impl Hold {
         let mut config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
         config.default_retry = false;
         let gate =
-            Gate { client: Client::try_from(config)?, closed: watch::channel(None).0, held: AtomicUsize::new(0) };
+            Gate { client: Client::try_from(config)?, closed: watch::channel(Closed::No).0, held: AtomicUsize::new(0) };
         let gate = Arc::new(gate);
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let server = format!("http://{}", listener.local_addr()?);
@@ -67,7 +88,13 @@ impl Hold {
 
     /// The same, for writes whose paths contain this.
     pub fn hold_only(&self, part: &'static str) {
-        self.gate.closed.send_replace(Some(part));
+        self.gate.closed.send_replace(Closed::Writes(part));
+    }
+
+    /// From now on the next write whose path contains this is held back, and no other.
+    pub fn hold_next(&self, part: &'static str, half: Half) {
+        self.gate.held.store(0, Ordering::Release);
+        self.gate.closed.send_replace(Closed::Next(part, half));
     }
 
     /// How many writes are held back.
@@ -77,7 +104,34 @@ impl Hold {
 
     /// Lets everything through.
     pub fn release(&self) {
-        self.gate.closed.send_replace(None);
+        self.gate.closed.send_replace(Closed::No);
+    }
+}
+
+impl Gate {
+    /// Whether a write is held back, and which half of it.
+    fn take(&self, path: &str) -> Option<Half> {
+        let mut half = None;
+        self.closed.send_if_modified(|closed| match *closed {
+            Closed::Writes(part) if path.contains(part) => {
+                half = Some(Half::Request);
+                false
+            }
+            Closed::Next(part, which) if path.contains(part) => {
+                half = Some(which);
+                *closed = Closed::Taken;
+                true
+            }
+            Closed::No | Closed::Writes(_) | Closed::Next(..) | Closed::Taken => false,
+        });
+        half
+    }
+
+    /// Until everything is let through.
+    async fn wait(&self) -> Result<()> {
+        self.held.fetch_add(1, Ordering::AcqRel);
+        self.closed.subscribe().wait_for(|closed| *closed == Closed::No).await?;
+        Ok(())
     }
 }
 
@@ -102,11 +156,9 @@ async fn forward(gate: &Gate, request: Request) -> Result<Response> {
     let body = axum::body::to_bytes(body, usize::MAX).await?;
     let passes = ["/leases", "/events"].iter().any(|kind| parts.uri.path().contains(kind));
     let is_write = parts.method != Method::GET && !passes;
-    let mut closed = gate.closed.subscribe();
-    let is_held = closed.borrow().is_some_and(|part| parts.uri.path().contains(part));
-    if is_write && is_held {
-        gate.held.fetch_add(1, Ordering::AcqRel);
-        closed.wait_for(Option::is_none).await?;
+    let half = is_write.then(|| gate.take(parts.uri.path())).flatten();
+    if half == Some(Half::Request) {
+        gate.wait().await?;
     }
     let mut onward = Request::builder().method(parts.method).uri(parts.uri);
     for (name, value) in &parts.headers {
@@ -115,5 +167,8 @@ async fn forward(gate: &Gate, request: Request) -> Result<Response> {
         }
     }
     let answer = gate.client.send(onward.body(kube::client::Body::from(body))?).await.context("the API server")?;
+    if half == Some(Half::Answer) {
+        gate.wait().await?;
+    }
     Ok(answer.map(Body::new))
 }

@@ -1,9 +1,17 @@
 //! etcd through its JSON gateway, as a client sees it: what was asked, and how sure one can be of what came of it.
 
-use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use http::{Method, Request, header::CONTENT_TYPE};
+use http::{
+    Method, Request,
+    header::{AUTHORIZATION, CONTENT_TYPE},
+};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
@@ -12,16 +20,20 @@ use super::{
     http::{Failure, Http},
 };
 
-/// A client of the JSON gateway.
+/// The user of these tests, where authentication is enabled.
+pub const ROOT: (&str, &str) = ("root", "correct horse battery staple");
+
+/// A client of the JSON gateway. Where it is asked who it is, it logs in as [`ROOT`] and asks again: what was refused for that did not happen.
 #[derive(Clone)]
 pub struct Gateway {
     http: Http,
+    token: Arc<Mutex<Option<String>>>,
 }
 
 impl Gateway {
     /// A client that waits so long for a connection, and so long for an answer (the connection included).
     pub fn new(connect: Duration, answer: Duration) -> Self {
-        Self { http: Http::new(connect, answer) }
+        Self { http: Http::new(connect, answer), token: Arc::default() }
     }
 
     /// Writes a key. The revision that the write has.
@@ -95,18 +107,52 @@ impl Gateway {
         }
     }
 
+    /// Lets nobody in who is not [`ROOT`].
+    pub async fn enable_authentication(&self, member: SocketAddr) -> Result<(), Failure> {
+        let (name, password) = ROOT;
+        for (path, question) in [
+            ("/v3/auth/user/add", json!({"name": name, "password": password})),
+            ("/v3/auth/user/grant", json!({"user": name, "role": "root"})),
+            ("/v3/auth/enable", json!({})),
+        ] {
+            self.call(member, path, &question).await?;
+        }
+        Ok(())
+    }
+
     pub(super) async fn call(&self, member: SocketAddr, path: &str, question: &Value) -> Result<Value, Failure> {
-        let request = Request::builder()
+        match self.call_once(member, path, question).await {
+            Err(Failure::Refused(why)) if ASKED_WHO.iter().any(|words| why.contains(words)) => {
+                let (name, password) = ROOT;
+                let login = json!({"name": name, "password": password});
+                let answer = self.call_once(member, "/v3/auth/authenticate", &login).await?;
+                let token = answer["token"].as_str().map(str::to_owned);
+                *self.token.lock().unwrap_or_else(PoisonError::into_inner) = token;
+                self.call_once(member, path, question).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn call_once(&self, member: SocketAddr, path: &str, question: &Value) -> Result<Value, Failure> {
+        let token = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut request = Request::builder()
             .method(Method::POST)
             .uri(format!("http://{member}{path}"))
-            .header(CONTENT_TYPE, "application/json")
-            .body(Full::from(question.to_string()));
+            .header(CONTENT_TYPE, "application/json");
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, token);
+        }
+        let request = request.body(Full::from(question.to_string()));
         let (status, body) = self.http.ask(request).await?;
         let body: Value = serde_json::from_slice(&body)
             .map_err(|error| Failure::Unknown(format!("{status}, and no JSON: {error}")))?;
         if status.is_success() { Ok(body) } else { Err(refusal(&body)) }
     }
 }
+
+/// How it asks who somebody is.
+const ASKED_WHO: [&str; 2] = ["user name is empty", "invalid auth token"];
 
 /// What Raft says of a proposal that it did not take, for example while leadership is being handed over.
 const DROPPED: &str = "raft proposal dropped";

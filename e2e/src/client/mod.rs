@@ -8,7 +8,7 @@ mod pd;
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
 pub use self::{
-    etcd::Gateway,
+    etcd::{Gateway, ROOT},
     http::{Failure, allowed},
     openbao::OpenBao,
     pd::Pd,
@@ -131,6 +131,17 @@ impl Client {
             Self::Etcd(etcd) => etcd.version(member).await,
             Self::OpenBao(openbao) => openbao.version(member).await,
             Self::Pd(pd) => pd.version(member).await,
+        }
+    }
+
+    /// Lets nobody in who is not [`ROOT`]; etcd alone knows such a thing.
+    pub async fn enable_authentication(&self, member: SocketAddr) -> anyhow::Result<()> {
+        match self {
+            Self::Etcd(etcd) => match etcd.enable_authentication(member).await {
+                Ok(()) => Ok(()),
+                Err(failure) => anyhow::bail!("authentication is not enabled: {failure:?}"),
+            },
+            Self::OpenBao(_) | Self::Pd(_) => anyhow::bail!("there is no such thing"),
         }
     }
 

@@ -27,10 +27,12 @@ pub enum Tool {
     Kwok,
     /// The cluster's DNS.
     Dns,
+    /// An S3 server, for the scenario that sends a snapshot to one. It is built where that is asked for.
+    Minio,
 }
 
 impl Tool {
-    /// All of them.
+    /// Those that every cluster and CI's share of the scenarios are made from.
     pub const ALL: [Self; 5] = [Self::Kubernetes, Self::EtcdOld, Self::EtcdNew, Self::Kwok, Self::Dns];
 
     fn folder(self) -> &'static str {
@@ -40,13 +42,14 @@ impl Tool {
             Self::EtcdNew => "etcd-new",
             Self::Kwok => "kwok",
             Self::Dns => "dns",
+            Self::Minio => "minio",
         }
     }
 
     /// What is built: the module's tools, or the program that lies in the folder.
     fn target(self) -> &'static str {
         match self {
-            Self::Kubernetes | Self::EtcdOld | Self::EtcdNew | Self::Kwok => "tool",
+            Self::Kubernetes | Self::EtcdOld | Self::EtcdNew | Self::Kwok | Self::Minio => "tool",
             Self::Dns => ".",
         }
     }
@@ -75,7 +78,7 @@ impl Tool {
                 let at = "k8s.io/component-base/version";
                 Ok(format!("{plain} -X {at}.gitVersion={version} -X {at}.gitMajor={major} -X {at}.gitMinor={minor}"))
             }
-            Self::EtcdOld | Self::EtcdNew | Self::Kwok | Self::Dns => Ok(plain),
+            Self::EtcdOld | Self::EtcdNew | Self::Kwok | Self::Dns | Self::Minio => Ok(plain),
         }
     }
 }

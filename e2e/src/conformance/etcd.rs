@@ -12,12 +12,12 @@ use std::{fmt, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
-use http::{Method, Request};
+use http::{Method, Request, header::AUTHORIZATION};
 use windlass_sim::apps::bench::Bench;
 
 use canonical::Cast;
 use real::Real;
-use script::{Play, Step, Who};
+use script::{Play, Step, Token, Who};
 
 /// What was compared and what differed.
 #[derive(Debug, Default)]
@@ -113,8 +113,18 @@ impl Side<'_> {
     }
 
     /// The answer; none where none comes in time.
-    async fn ask(&mut self, member: &str, method: Method, path: &str, body: &str) -> Result<Option<(u16, String)>> {
+    async fn ask(
+        &mut self,
+        member: &str,
+        method: Method,
+        path: &str,
+        body: &str,
+        token: Option<&str>,
+    ) -> Result<Option<(u16, String)>> {
         let mut request = Request::new(Bytes::from(body.to_owned()));
+        if let Some(token) = token {
+            request.headers_mut().insert(AUTHORIZATION, token.parse()?);
+        }
         *request.method_mut() = method;
         *request.uri_mut() = path.parse()?;
         let answer = match self {
@@ -151,6 +161,7 @@ async fn compare(number: usize, play: &Play, binaries: [(Which, &Path); 2], vers
 async fn perform(play: &Play, mut side: Side<'_>) -> Result<Vec<(String, String)>> {
     let mut cast = Cast::default();
     let mut answers = Vec::new();
+    let mut sign = Token::None;
     for step in &play.steps {
         match step {
             Step::Start(who, which) => {
@@ -161,15 +172,21 @@ async fn perform(play: &Play, mut side: Side<'_>) -> Result<Vec<(String, String)
             Step::Kill(who) => side.kill(&cast.member(*who)?).await?,
             Step::Wait(seconds) => side.wait(Duration::from_secs(*seconds)).await,
             Step::Cast => cast.assign(&mut side).await?,
+            Step::Sign(token) => sign = *token,
             Step::Ask { whom, method, path, body } => {
                 let member = cast.member(*whom)?;
                 let text = cast.body(body, &side.peer_url(LATER))?;
-                let answer = side.ask(&member, method.clone(), path, &text).await?;
+                let token = match sign {
+                    Token::None => None,
+                    Token::Given => Some(cast.token.clone().context("no token was given")?),
+                    Token::Invented => Some("abcdefghijklmnop.1".to_owned()),
+                };
+                let answer = side.ask(&member, method.clone(), path, &text, token.as_deref()).await?;
                 if let Some((_, text)) = &answer {
                     cast.learn(text);
                 }
                 let seen = answer.map_or_else(|| "silence".to_owned(), |(code, text)| cast.canonical(code, &text));
-                answers.push((format!("{method} {path} {body:?} asked of {whom}"), seen));
+                answers.push((format!("{method} {path} {body:?} asked of {whom} with the token {sign:?}"), seen));
             }
         }
     }

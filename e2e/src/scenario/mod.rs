@@ -78,6 +78,8 @@ pub struct Scenario {
     pub described: bool,
     /// Who writes the pod template.
     pub keeper: Keeper,
+    /// Its members also listen with TLS, with one certificate for all names of a domain that is not the cluster's. etcd alone.
+    pub secured: bool,
     /// How many members.
     pub replicas: usize,
     /// The ordinal that leads when it begins; none for whoever was elected.
@@ -102,6 +104,7 @@ impl Scenario {
             application,
             described: false,
             keeper: Keeper::Windlass,
+            secured: false,
             replicas: 3,
             leader,
             operators: Operators::Pods,

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use windlass_sim::rng::{Rng, hash};
 
 use super::{
-    Keeper, Operators, Scenario, facts::Facts, openbao, operator, operator::LocalOperator, resource::Resource,
+    Keeper, Operators, Scenario, etcd, facts::Facts, openbao, operator, operator::LocalOperator, resource::Resource,
     roster::Roster, site::Site, wait,
 };
 use crate::{
@@ -106,6 +106,9 @@ impl<'a> Trial<'a> {
                     set["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
                 }
             }
+        }
+        if scenario.secured {
+            etcd::tls::secure(&mut objects)?;
         }
         self.create(&objects)?;
         match scenario.operators {

@@ -29,6 +29,8 @@ const UNPREDICTABLE: [&str; 9] = [
 pub(super) struct Cast {
     roles: Vec<(Who, String)>,
     ids: BTreeMap<String, String>,
+    /// The token that was given last.
+    pub token: Option<String>,
 }
 
 impl Cast {
@@ -48,7 +50,7 @@ impl Cast {
         let mut leads = String::new();
         for member in MEMBERS {
             let (_, text) = side
-                .ask(member, Method::POST, "/v3/maintenance/status", "{}")
+                .ask(member, Method::POST, "/v3/maintenance/status", "{}", None)
                 .await?
                 .with_context(|| format!("{member} does not answer"))?;
             let status: Value = serde_json::from_str(&text)?;
@@ -66,6 +68,9 @@ impl Cast {
     /// Notes the ids in a list of members, so that a new one is known by name.
     pub fn learn(&mut self, text: &str) {
         let Ok(answer) = serde_json::from_str::<Value>(text) else { return };
+        if let Some(token) = answer["token"].as_str() {
+            self.token = Some(token.to_owned());
+        }
         if let Some(id) = answer["member"]["ID"].as_str() {
             self.ids.retain(|_, name| name != LATER);
             self.ids.insert(id.to_owned(), LATER.to_owned());
@@ -114,6 +119,8 @@ impl Cast {
             Value::Array(items) if name == "members" => self.clean_members(items),
             Value::Array(items) => items.iter().map(|item| self.clean(name, item)).collect(),
             Value::String(text) if UNPREDICTABLE.contains(&name) && text.parse::<u64>().is_ok() => json!("<number>"),
+            // Letters, and the position at which it was given.
+            Value::String(text) if name == "token" && text.split('.').count() == 2 => json!("<token>"),
             Value::String(text) => match self.ids.get(text) {
                 Some(member) => json!(format!("<{}>", self.role(member))),
                 None => value.clone(),

@@ -36,6 +36,17 @@ pub(super) enum Says {
     Learner,
 }
 
+/// What is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    /// Nothing.
+    None,
+    /// The one that was given last.
+    Given,
+    /// One that nobody gave.
+    Invented,
+}
+
 pub(super) enum Step {
     Start(Who, Which),
     Kill(Who),
@@ -43,6 +54,8 @@ pub(super) enum Step {
     Wait(u64),
     /// Roles are assigned.
     Cast,
+    /// From now on requests carry the token that was given last, another one, or none.
+    Sign(Token),
     Ask {
         whom: Who,
         method: Method,
@@ -90,7 +103,59 @@ pub(super) fn all() -> Vec<Play> {
         Play { name: "one version, the old one", steps: one_version(Which::Old) },
         Play { name: "one version, the new one", steps: one_version(Which::New) },
         Play { name: "from the old version to the new one", steps: upgrade() },
+        Play { name: "authentication, the old one", steps: authentication(Which::Old) },
+        Play { name: "authentication, the new one", steps: authentication(Which::New) },
     ]
+}
+
+/// Users and what they may, and members that forget tokens.
+fn authentication(which: Which) -> Vec<Step> {
+    let auth = |path, body| post(Who::One, path, Says::Text(body));
+    let log_in = |body| auth("/v3/auth/authenticate", body);
+    let mut steps = found(which);
+    steps.extend([
+        log_in(r#"{"name":"root","password":"right"}"#),
+        auth("/v3/auth/enable", "{}"),
+        auth("/v3/auth/user/add", r#"{"name":"root","password":"right"}"#),
+        auth("/v3/auth/user/add", r#"{"name":"root","password":"right"}"#),
+        auth("/v3/auth/user/add", r#"{"name":"guest","password":"guest"}"#),
+        auth("/v3/auth/enable", "{}"),
+        auth("/v3/auth/user/grant", r#"{"user":"nobody","role":"root"}"#),
+        auth("/v3/auth/user/grant", r#"{"user":"guest","role":"readers"}"#),
+        auth("/v3/auth/user/grant", r#"{"user":"root","role":"root"}"#),
+        auth("/v3/auth/enable", "{}"),
+        Step::Wait(2),
+    ]);
+    // Nobody in particular.
+    steps.extend(look_at_all());
+    steps.extend([transfer(Who::Leader, Who::One), auth("/v3/auth/user/add", r#"{"name":"x","password":"x"}"#)]);
+    // Nobody who exists.
+    steps.push(Step::Sign(Token::Invented));
+    steps.extend([status(Who::One), post(Who::One, LIST, LOCAL), transfer(Who::Leader, Who::One)]);
+    steps.push(Step::Sign(Token::None));
+    steps.extend([
+        log_in(r#"{"name":"root","password":"wrong"}"#),
+        log_in(r#"{"name":"nobody","password":"wrong"}"#),
+        log_in(r#"{"name":"guest","password":"guest"}"#),
+        Step::Sign(Token::Given),
+    ]);
+    // Somebody who may not do much.
+    steps.extend([
+        status(Who::One),
+        post(Who::One, LIST, LOCAL),
+        transfer(Who::Leader, Who::One),
+        auth("/v3/auth/user/add", r#"{"name":"x","password":"x"}"#),
+    ]);
+    // Somebody who may do everything, at every member.
+    steps.extend([Step::Sign(Token::None), log_in(r#"{"name":"root","password":"right"}"#), Step::Sign(Token::Given)]);
+    steps.push(Step::Wait(1));
+    steps.extend(look_at_all());
+    // A member that was restarted has forgotten the token.
+    steps.extend([Step::Kill(Who::Other), Step::Wait(3), Step::Start(Who::Other, which), Step::Wait(8)]);
+    steps.extend([status(Who::Other), status(Who::One), transfer(Who::Leader, Who::Leader)]);
+    steps.extend([Step::Sign(Token::None), log_in(r#"{"name":"root","password":"right"}"#), Step::Sign(Token::Given)]);
+    steps.extend([Step::Wait(1), status(Who::Other), status(Who::One)]);
+    steps
 }
 
 fn one_version(which: Which) -> Vec<Step> {

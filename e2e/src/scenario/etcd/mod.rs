@@ -1,14 +1,18 @@
 //! etcd, from the old minor version to the new one.
 
+mod authentication;
 mod controller_frozen;
 mod eviction;
 mod foreign_budget;
 mod gates;
+mod held_write;
 mod member_stopped;
 mod operator_frozen;
 mod pre_pull;
 mod revert;
 pub mod set;
+mod snapshot;
+pub mod tls;
 mod windlass_upgraded;
 
 use anyhow::Result;
@@ -87,6 +91,19 @@ pub const SCENARIOS: &[Scenario] = &[
         ..USUAL
     },
     Scenario {
+        name: "etcd-snapshot",
+        shows: "before the upgrade a Job sends a snapshot to MinIO, over TLS; with a wrong key nothing begins",
+        run: |trial| Box::pin(snapshot::run(trial)),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-held-write",
+        shows: "a write of the operator is not answered: it decides nothing until that can't land any more, and then it is refused",
+        operators: Operators::Local { count: 0, lease_seconds: 15 },
+        run: |trial| Box::pin(held_write::run(trial)),
+        ..USUAL
+    },
+    Scenario {
         name: "etcd-controller-frozen",
         shows: "the controller-manager freezes while a permit stands, and leadership moves onto the permitted member",
         run: |trial| Box::pin(controller_frozen::run(trial)),
@@ -146,6 +163,22 @@ pub const SCENARIOS: &[Scenario] = &[
         name: "etcd-gates",
         shows: "a freeze, measurements, a webhook and Jobs before and after: each holds in its turn, and then it goes on",
         run: |trial| Box::pin(gates::run(trial)),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-tls",
+        shows: "members with one certificate for all names of a domain of their own: refused by the pod's name, taken by serverName",
+        ci: true,
+        secured: true,
+        run: |trial| Box::pin(tls::run(trial)),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-authentication",
+        shows: "etcd's authentication is enabled: nobody is told anything until a user is named, and members that restart forget tokens",
+        ci: true,
+        secured: true,
+        run: |trial| Box::pin(authentication::run(trial)),
         ..USUAL
     },
     Scenario {
