@@ -225,8 +225,8 @@ pub fn forecast(want: &Want, view: &View, now: Timestamp) -> Forecast {
                 world.carry_out(&step);
                 let gates = if step.disturbs() {
                     plan.gates.into_iter().map(|gate| gate.name).collect()
-                } else if let Some(record) = plan.record.filter(|_| at_rest) {
-                    gate::to_begin(want, record.order).map(Cow::Borrowed).collect()
+                } else if at_rest && plan.record.is_some() {
+                    gate::to_begin().map(Cow::Borrowed).collect()
                 } else {
                     Vec::new()
                 };

@@ -12,8 +12,7 @@ use crate::{
     bug::{self, Bug},
     decision::{Decision, Hold, Step},
     fact::Fact,
-    handover, lag, mend,
-    order::{self, Order},
+    handover, lag, mend, order,
     outcome::{self, CONCURRENT_OPERATION, ExternalGate, GateState, Outcome, When},
     pace, prepull,
     quorum::{Complaint, MemberName, can_spare_one},
@@ -120,11 +119,10 @@ const FIRST: Gate = Gate::others(When::BeforeUpgrade);
 /// The very last one: nothing is pulled before everything else would let a member go.
 const PULL: Gate = Gate::policy(prepull::NAME, prepull::pulled);
 
-/// The ones among them that people asked for.
+/// The ones among them that people asked for, and what runs first. They are asked before anything is written for a target, the first or
+/// another one: also where its template holds everybody, for the strategy may have to be switched before it, and a person who closes a window
+/// means all of it.
 const POLICIES: &[Gate] = &[LOCK, APPROVAL, WINDOW, SOAK, OTHERS, FIRST, PULL];
-
-/// What must be true before anything is written for a new target that holds everybody.
-const BEFORE_UPGRADE: &[Gate] = &[LOCK, APPROVAL, FIRST, PULL];
 
 /// What must be true before an upgrade is called done.
 const AFTER_UPGRADE: &[Gate] = &[Gate::others(When::AfterUpgrade)];
@@ -143,10 +141,10 @@ pub fn policy_objection(want: &Want, view: &View, victim: &Pod, now: Timestamp) 
 }
 
 /// What is to be done before an upgrade may begin at all; none where nothing is.
-pub(crate) fn may_begin(want: &Want, view: &View, order: Order, now: Timestamp) -> Option<Decision> {
+pub(crate) fn may_begin(want: &Want, view: &View, now: Timestamp) -> Option<Decision> {
     let victim = view.pods.last()?;
     let ask = Ask { want, view, record: None, version: &want.target.version, victim, now };
-    first_thing(policies_to_begin(want, order), &ask)
+    first_thing(POLICIES, &ask)
 }
 
 /// What is to be done before one may begin that somebody else's template has begun already.
@@ -177,27 +175,18 @@ fn first_thing(gates: &[Gate], ask: &Ask<'_>) -> Option<Decision> {
         .map(|hold| prepull::next(ask.want, ask.view, ask.record, &hold, ask.now).unwrap_or_else(|| wait_or_halt(hold)))
 }
 
-fn policies_to_begin(want: &Want, order: Order) -> &'static [Gate] {
-    match order {
-        Order::ReverseOrdinal if want.snapshot.is_none() => BEFORE_UPGRADE,
-        // A snapshot is of the moment when members begin to be replaced. And where whoever is lost comes back from the new template,
-        // writing that is the first step for all of them.
-        Order::ReverseOrdinal | Order::LeaderLast => POLICIES,
-    }
-}
-
 /// What is asked before an upgrade begins, by the names of the gates that ask the same.
-pub(crate) fn to_begin(want: &Want, order: Order) -> impl Iterator<Item = &'static str> {
+pub(crate) fn to_begin() -> impl Iterator<Item = &'static str> {
     let firm = ["VersionPath", "PodsPresent", "MembersKnown", "LeaderKnown", "SpareMember"];
-    let policies = policies_to_begin(want, order).iter().map(|gate| gate.name).filter(|name| *name != OTHERS.name);
+    let policies = POLICIES.iter().map(|gate| gate.name).filter(|name| *name != OTHERS.name);
     firm.into_iter().chain(policies)
 }
 
 /// Where the gates stand that another target must pass before it takes the place of the one that is under way.
-pub(crate) fn states_of_next(want: &Want, view: &View, order: Order, now: Timestamp) -> Vec<GateState> {
+pub(crate) fn states_of_next(want: &Want, view: &View, now: Timestamp) -> Vec<GateState> {
     let Some(victim) = view.pods.last() else { return Vec::new() };
     let ask = Ask { want, view, record: None, version: &want.target.version, victim, now };
-    outcome::evaluate(policies_to_begin(want, order), &ask).collect()
+    outcome::evaluate(POLICIES, &ask).collect()
 }
 
 /// Where every gate stands before the next step that disturbs a member; empty where there is no such step to take.

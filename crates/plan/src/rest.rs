@@ -87,7 +87,7 @@ fn what_is_wanted(want: &Want, view: &View, record: &mut Option<Record>, partiti
     {
         return halt(hold);
     }
-    if let Some(first) = gate::may_begin(want, view, order, now) {
+    if let Some(first) = gate::may_begin(want, view, now) {
         return first;
     }
     let switches = (order, view.workload.strategy) == (Order::ReverseOrdinal, Strategy::OnDelete);

@@ -129,7 +129,7 @@ fn first(want: &Want, view: &View, record: &Record, now: Timestamp) -> Option<De
     if view.pods.is_empty() {
         return Some(wait(Hold::new(Reason::PodNotReady, "there are no pods"), SOON));
     }
-    gate::may_begin(want, view, record.order, now).or_else(|| snapshot_for(want, view, record, now).err())
+    gate::may_begin(want, view, now).or_else(|| snapshot_for(want, view, record, now).err())
 }
 
 /// The snapshot that the new target begins with: another one, unless members were replaced since the first. That is the state to go back

@@ -72,10 +72,8 @@ pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
         record.next_target = due(record).then(|| want.target.clone());
     }
     let asked = record.as_ref().filter(|record| record.next_target.is_none());
-    let gates = match record.as_ref().filter(|record| record.next_target.is_some()) {
-        Some(record) => gate::states_of_next(want, view, record.order, now),
-        None => gate::states(want, view, asked, now),
-    };
+    let next_is_due = record.as_ref().is_some_and(|record| record.next_target.is_some());
+    let gates = if next_is_due { gate::states_of_next(want, view, now) } else { gate::states(want, view, asked, now) };
     let approvals = approval::outlook(want, view, asked, &gates);
     Plan { decision, record, gates, approvals, given_up, attempt, parked, heard: true }
 }

@@ -19,7 +19,7 @@ use windlass_plan::{
 use crate::support::{
     Answer, NEW, NEWER, OLD, answer, decide, half_way_on_delete, hold, image, member, member_mut, name, noon, plan,
     pod, pod_mut, record_mut, remove_pod, rest, rest_on_delete, revision, snapshot, target, theirs, unknown, version,
-    want, world::World,
+    want, window, world::World,
 };
 
 use Answer::{Act, Halt, Wait};
@@ -194,6 +194,17 @@ fn to_be_switched() -> World {
     world.view.workload.current_revision = revision("7.1.0");
     world.want.order = Some(Order::ReverseOrdinal);
     world
+}
+
+/// Nothing is written, and partition 0 does not stand while anybody waits for a window.
+#[test]
+fn a_switch_waits_for_a_window() {
+    let mut world = to_be_switched();
+    world.want.windows = vec![window("0 0 29 2 *", 1, "UTC")];
+    assert_eq!((answer(&world.pass()), world.steps.len()), (Wait(Reason::WindowClosed), 0));
+    world.want.windows = vec![];
+    assert_eq!(world.run(), Decision::Done);
+    assert!(world.everybody_runs(NEW));
 }
 
 #[test]
