@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// One request, once it was answered. Field names are Kubernetes'.
 #[derive(Clone, Debug, Deserialize)]
@@ -28,6 +29,9 @@ pub struct Request {
     /// About which object.
     #[serde(default)]
     pub object_ref: ObjectRef,
+    /// What was sent.
+    #[serde(default)]
+    pub request_object: Value,
     /// What was answered.
     #[serde(default)]
     pub response_status: ResponseStatus,

@@ -59,6 +59,7 @@ pub fn scenario(seed: u64) -> Scenario {
         snapshots: false,
         authenticated: false,
         odd_neighbour: None,
+        set_beside: false,
     };
     for _ in 0..walk.rng.below(9) {
         walk.step();
@@ -85,6 +86,15 @@ pub fn scenario(seed: u64) -> Scenario {
                 object["spec"]["podManagementPolicy"] = json!("Parallel");
             }
         }
+    }
+    let mut minding = Rng::new(seed).fork("min-ready");
+    if minding.one_in(8) {
+        for set in objects.iter_mut().filter(|object| object["kind"] == "StatefulSet") {
+            set["spec"]["minReadySeconds"] = json!(1 + minding.below(20));
+        }
+    }
+    if walk.set_beside {
+        objects.extend(beside(setting.namespace));
     }
     if let Some(odd) = walk.odd_neighbour.take() {
         // Before the others: it is the older one.
@@ -199,6 +209,8 @@ struct Walk {
     authenticated: bool,
     /// A QuorumCluster that can't be read and stands beside this one.
     odd_neighbour: Option<Value>,
+    /// Another set in the namespace, whose pods a budget may cover as well.
+    set_beside: bool,
 }
 
 impl Walk {
@@ -405,6 +417,8 @@ impl Walk {
             1 => json!({"matchExpressions": [{"key": "app", "operator": "Exists"}]}),
             _ => json!({"matchLabels": {"app": name}}),
         };
+        // Where the budget covers others, too, there is somebody else.
+        self.set_beside = selector.get("matchLabels").is_none() && rng.one_in(2);
         let spec = match rng.below(4) {
             0 => json!({"minAvailable": self.members / 2 + 1, "selector": selector}),
             1 => json!({"maxUnavailable": 0, "selector": selector}),
@@ -724,6 +738,22 @@ pub struct Walked {
     pub restarts: usize,
     /// Two equal runs share it.
     pub trace: u64,
+}
+
+/// A set that nobody upgrades.
+fn beside(namespace: &str) -> Vec<Value> {
+    let labels = json!({"app": "beside"});
+    vec![json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": "beside", "namespace": namespace},
+        "spec": {
+            "replicas": 2, "serviceName": "beside", "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "cache", "image": "registry.example/cache:v1"}]},
+            },
+        },
+    })]
 }
 
 /// Walks one seed.

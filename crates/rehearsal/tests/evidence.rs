@@ -15,8 +15,13 @@ use windlass_operator::Settings;
 use windlass_rehearsal::{
     context, pd,
     setting::{ETCD, OPENBAO, PD, Setting},
+    unanswered,
 };
-use windlass_sim::harness::{Cluster, Seat};
+use windlass_sim::{
+    faults::{Odds, read_late},
+    harness::{Cluster, Seat},
+    journal::Event,
+};
 
 fn ready(cluster: &Cluster) -> bool {
     let conditions = stage::subject(cluster)["status"]["conditions"].clone();
@@ -64,6 +69,31 @@ fn evidence_that_is_too_old_is_told_and_nothing_rests_on_it() {
         );
     });
     assert!(tale.verdict.restarts.is_empty());
+}
+
+/// Every second write to the set, a pod or a budget arrives when the operator has given up waiting for its answer: nothing is decided until it
+/// can't land any more, and the job is done all the same (H1).
+#[test]
+fn nothing_is_decided_while_an_unanswered_write_may_land() {
+    let odds = Odds { unanswered: 2, ..Odds::default() };
+    let tale = stage::play_at(three(), &windlass_rehearsal::operator, odds, async |cluster| {
+        until_at_last(cluster, "everybody is upgraded", ready).await;
+    });
+    let late =
+        tale.journal.iter().filter(|entry| matches!(&entry.event, Event::Note(note) if read_late(note).is_some()));
+    assert!(late.count() > 0, "every write was answered");
+    assert_eq!(unanswered::hasty(&tale.journal), None);
+    tale.ended_ready_at(TO);
+}
+
+#[cfg(feature = "seeded-bugs")]
+#[test]
+fn a_forgotten_write_is_noticed() {
+    use windlass_plan::bug::{Bug, plant};
+    plant(Some(Bug::UnansweredForgotten));
+    let told = std::panic::catch_unwind(nothing_is_decided_while_an_unanswered_write_may_land);
+    plant(None);
+    assert!(told.is_err(), "UnansweredForgotten was not noticed");
 }
 
 #[cfg(feature = "seeded-bugs")]

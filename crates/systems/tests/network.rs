@@ -229,6 +229,16 @@ async fn a_stranger_s_certificate_is_refused() {
     assert!(matches!(failure(&network, &server.peer(true)).await, Failure::Tls(_)));
 }
 
+/// What everybody trusts is part of the program, and an authority of one's own is none of them.
+#[tokio::test]
+async fn the_public_authorities_vouch_for_no_stranger() {
+    let server = Server::secured(&Authority::new(), None).await;
+    let network = Network::with_public_roots().unwrap();
+    assert!(
+        matches!(failure(&network, &server.peer(true)).await, Failure::Tls(check) if check.contains("UnknownIssuer"))
+    );
+}
+
 #[tokio::test]
 async fn a_missing_client_certificate_is_refused() {
     let authority = Authority::new();

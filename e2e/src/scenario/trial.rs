@@ -91,6 +91,15 @@ impl<'a> Trial<'a> {
         }
     }
 
+    /// Gives Windlass one of the roles that it has only where an administrator says so.
+    pub fn bind(&self, role: &str) -> Result<()> {
+        self.create(&[json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": role},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": "windlass", "namespace": "windlass-system"}],
+        })])
+    }
+
     /// Everything that comes before the scenario itself: the old version, Windlass as the scenario wants it, load and witness.
     pub async fn set_up(&mut self, scenario: &Scenario) -> Result<()> {
         self.remove().await.context("what an earlier run left can't be removed")?;
@@ -109,6 +118,7 @@ impl<'a> Trial<'a> {
         }
         if scenario.secured {
             etcd::tls::secure(&mut objects)?;
+            self.bind("windlass-secrets")?;
         }
         self.create(&objects)?;
         match scenario.operators {

@@ -12,7 +12,7 @@ use windlass_rehearsal::{
 };
 use windlass_sim::{
     api::Reply,
-    faults::Process,
+    faults::{Odds, Process},
     harness::{Cluster, Program, is_ours},
     invariants,
     scenario::Subject,
@@ -27,6 +27,11 @@ pub fn play(objects: Vec<Value>, story: impl AsyncFnOnce(&Cluster)) -> Tale {
 
 /// The same with another program.
 pub fn play_with(objects: Vec<Value>, program: &Program, story: impl AsyncFnOnce(&Cluster)) -> Tale {
+    play_at(objects, program, Odds::default(), story)
+}
+
+/// The same with calls that go wrong at these odds.
+pub fn play_at(objects: Vec<Value>, program: &Program, odds: Odds, story: impl AsyncFnOnce(&Cluster)) -> Tale {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     LocalSet::new().block_on(&runtime.expect("a runtime"), async {
         let cluster = Cluster::new(1);
@@ -39,6 +44,7 @@ pub fn play_with(objects: Vec<Value>, program: &Program, story: impl AsyncFnOnce
         };
         until(&cluster, "a quorum", led).await;
         let process = Process::new("windlass-0-0", cluster.clock, cluster.journal.clone(), 1);
+        process.set_odds(odds);
         tokio::select! {
             biased;
             () = story(&cluster) => {}

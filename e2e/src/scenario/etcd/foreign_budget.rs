@@ -1,6 +1,9 @@
 //! A drain that evicts other members at every step, under a budget that is somebody else's (H12).
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, bail, ensure};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -42,6 +45,8 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     trial.ask_for_new().await?;
     let (new, began) = (trial.pair()?.new.version.clone(), Instant::now());
     let (mut passed, mut refused, mut quiet_until) = (0, 0, began + TURN);
+    // How many were done when an eviction was refused: each step must have been raced.
+    let mut raced = BTreeSet::new();
     say("members are evicted at every step");
     loop {
         let seen = trial.resource.seen().await?;
@@ -60,7 +65,10 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
             }
             match evict(trial, &pod).await? {
                 Answer::Passed => (passed, quiet_until) = (passed + 1, Instant::now() + TURN),
-                Answer::Refused => refused += 1,
+                Answer::Refused => {
+                    refused += 1;
+                    raced.insert(seen.completed.clone());
+                }
                 Answer::Gone => {}
             }
         }
@@ -68,13 +76,21 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     }
     let budgets: Api<PodDisruptionBudget> = Api::namespaced(trial.site.client.clone(), &trial.namespace);
     ensure!(budgets.get_opt(&format!("windlass-{name}")).await?.is_none(), "a second budget was made");
-    ensure!(refused > 0, "no eviction was refused: nothing was raced");
+    ensure!(raced.len() >= trial.replicas, "not every step was raced, only those after {raced:?}");
     let requests = trial.audit.requests(&trial.namespace)?;
     let by_us = requests
         .iter()
         .filter(|request| request.user.username == operator::USER && request.object_ref.subresource == "eviction");
     let (ours, ours_refused): (Vec<_>, Vec<_>) = by_us.partition(|request| request.response_status.code < 300);
     ensure!(!ours.is_empty(), "the operator evicted nobody");
+    for eviction in &ours {
+        let preconditions = &eviction.request_object["deleteOptions"]["preconditions"];
+        ensure!(
+            preconditions["uid"].is_string() && preconditions["resourceVersion"].is_string(),
+            "an eviction is not fenced: {}",
+            eviction.request_object
+        );
+    }
     trial.notes.push(format!(
         "the operator evicted {} ({} refused), a drain {passed} ({refused} refused)",
         ours.len(),

@@ -28,6 +28,7 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
         Ok(writes(trial, begun)?.into_iter().find(Request::succeeded))
     })
     .await?;
+    is_touch(&touch)?;
     hold.release();
     let late = wait::until("the held write to arrive", 30, async || {
         let writes = writes(trial, begun)?;
@@ -40,16 +41,26 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     hold.hold_next(SETS, Half::Answer);
     wait::until_so("an answer to be held", 120, async || Ok(hold.held() > 0)).await?;
     let (before, unanswered) = (Timestamp::now(), trial.resource.seen().await?);
-    wait::until("the operator to touch the StatefulSet", 60, async || {
+    let touch = wait::until("the operator to touch the StatefulSet", 60, async || {
         Ok(writes(trial, before)?.into_iter().find(Request::succeeded))
     })
     .await?;
+    is_touch(&touch)?;
     hold.release();
     say(&format!("an answer was lost at {}: {}", unanswered.completed, unanswered.reason));
     trial.finish(300).await?;
     let operator = trial.operators.first().context("there is no operator")?;
     let waited = std::fs::read_to_string(&operator.log)?.matches("was not answered").count();
     ensure!(waited > 0, "the operator's log says nothing of it");
+    Ok(())
+}
+
+/// The first thing that it writes then changes nothing but who touched it last.
+fn is_touch(write: &Request) -> Result<()> {
+    let sent = &write.request_object;
+    let annotations = sent["metadata"]["annotations"].as_object();
+    let touches = annotations.is_some_and(|annotations| annotations.keys().all(|key| key.starts_with("windlass.dev/")));
+    ensure!(sent["spec"].is_null() && touches, "something was decided before the write was fenced: {sent}");
     Ok(())
 }
 

@@ -8,11 +8,7 @@ use crate::{audit, say, scenario::trial::Trial};
 /// An image that nobody has, then the right one.
 pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     let new = trial.pair()?.new.clone();
-    trial.create(&[json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "windlass-jobs"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "windlass-jobs"},
-        "subjects": [{"kind": "ServiceAccount", "name": "windlass", "namespace": "windlass-system"}],
-    })])?;
+    trial.bind("windlass-jobs")?;
     let missing = "windlass.test/etcd:nobody-has-it";
     let limits = json!({"prePull": true});
     trial.resource.change(json!({"version": new.version, "image": missing, "upgrade": limits})).await?;

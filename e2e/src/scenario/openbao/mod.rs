@@ -97,13 +97,7 @@ pub async fn initialize(trial: &Trial<'_>) -> Result<String> {
     };
     ask("/v1/sys/mounts/load", json!({"type": "kv"})).await?;
     ask("/v1/sys/policies/acl/windlass", json!({"policy": POLICY})).await?;
-    trial.create(&[json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": "windlass-secrets"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "windlass-secrets"},
-        "subjects": [{"kind": "ServiceAccount", "name": "windlass", "namespace": "windlass-system"}],
-    })])?;
+    trial.bind("windlass-secrets")?;
     let token = token(&client, trial, &first, "1h").await?;
     trial.create(&[json!({
         "apiVersion": "v1",
