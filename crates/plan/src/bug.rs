@@ -208,6 +208,15 @@ pub enum Bug {
     RefusedCountsAsShare,
     /// All ServiceImages write as one manager of fields: one that writes elsewhere removes what the other wrote.
     SharedFieldManager,
+    // Images.
+    /// What a registry was shown is shown to the host that it redirects to, too.
+    CredentialsFollowRedirect,
+    /// A blob is read on past the size that its descriptor names.
+    SizeUnbounded,
+    /// An image is taken although it is not for the platforms of the nodes.
+    PlatformNotChecked,
+    /// A redirect is followed wherever it leads.
+    RedirectAnywhere,
 }
 
 #[cfg(feature = "seeded-bugs")]
