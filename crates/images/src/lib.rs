@@ -4,8 +4,12 @@
 //! ([`Digest`]). Nothing here decides whether an upgrade goes on: it says what is there, what was proven, and what could not be asked.
 
 mod digest;
+pub mod document;
 mod grammar;
+mod location;
 mod reference;
 
 pub use digest::{Digest, Hashing, InvalidDigest, Mismatch};
+pub use document::{Config, Descriptor, Document, Index, Manifest, Platform};
+pub use location::{Location, Wanted};
 pub use reference::{InvalidReference, Part, Problem, Reference};
