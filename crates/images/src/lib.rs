@@ -8,8 +8,10 @@ pub mod document;
 mod grammar;
 mod location;
 mod reference;
+pub mod registry;
 
 pub use digest::{Digest, Hashing, InvalidDigest, Mismatch};
 pub use document::{Config, Descriptor, Document, Index, Manifest, Platform};
 pub use location::{Location, Wanted};
 pub use reference::{InvalidReference, Part, Problem, Reference};
+pub use registry::{Registry, RegistryError};
