@@ -1,10 +1,17 @@
-//! Container images: references.
+//! Container images: references, digests, registries, signatures, and the files inside.
 //!
-//! Reads what a person or a template wrote and changes the tag of it. It must never ask a registry, fill in a default
-//! registry or tag, or reorder what was written: the text that goes back into a template is the text that came, except
-//! for what was asked to change.
+//! What a person or a template wrote is read and kept as it was written ([`Reference`]); what is fetched is called by the digest of its bytes
+//! ([`Digest`]). Nothing here decides whether an upgrade goes on: it says what is there, what was proven, and what could not be asked.
 
+mod digest;
+pub mod document;
 mod grammar;
+mod location;
 mod reference;
+pub mod registry;
 
+pub use digest::{Digest, Hashing, InvalidDigest, Mismatch};
+pub use document::{Config, Descriptor, Document, Index, Manifest, Platform};
+pub use location::{Location, Wanted};
 pub use reference::{InvalidReference, Part, Problem, Reference};
+pub use registry::{Registry, RegistryError};

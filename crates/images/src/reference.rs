@@ -5,7 +5,7 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::grammar;
+use crate::{Digest, grammar};
 
 /// `[registry[:port]/]repository[:tag][@digest]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,6 +41,14 @@ impl Reference {
     /// The digest with its algorithm, where one is written. It decides what is run; a tag beside it is only a remark.
     pub fn digest(&self) -> Option<&str> {
         self.digest.as_deref()
+    }
+
+    /// The same image, named by this digest too. Registry, repository and tag stay as they are written, so that people still see which version
+    /// it is; the digest decides what is run. Another digest that was written there is replaced.
+    #[must_use]
+    pub fn pinned(&self, digest: &Digest) -> Self {
+        let name = self.text.split_once('@').map_or(self.text.as_str(), |(name, _)| name);
+        Self { text: format!("{name}@{digest}"), digest: Some(digest.to_string()), ..self.clone() }
     }
 
     /// The same repository with another tag. A digest is dropped: it would keep the old image running under the new
@@ -184,6 +192,9 @@ pub enum Problem {
         /// How many the algorithm has.
         digits: usize,
     },
+    /// An algorithm that no registry must know.
+    #[error("is not a sha256 digest, the only kind that Windlass checks")]
+    DigestAlgorithm,
     /// 64 hexadecimal digits: container runtimes read these as an image's id.
     #[error("looks like an image id, which can't be pulled; name a repository")]
     LooksLikeAnId,
@@ -199,7 +210,7 @@ pub struct InvalidReference {
 }
 
 impl InvalidReference {
-    fn new(text: &str, part: Part, problem: Problem) -> Self {
+    pub(crate) fn new(text: &str, part: Part, problem: Problem) -> Self {
         // Quoted and cut: the text comes from a person and goes into conditions and events.
         let mut characters = text.chars();
         let shown: String = characters.by_ref().take(300).collect();
@@ -215,5 +226,44 @@ impl InvalidReference {
     /// What is wrong there.
     pub fn problem(&self) -> Problem {
         self.problem
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::a_bare_name("pd", "pd@")]
+    #[case::a_tag_stays("quay.io:443/tikv/pd:v8.5.3", "quay.io:443/tikv/pd:v8.5.3@")]
+    #[case::a_registry_with_capitals("Registry.Example.COM/pd:v1", "Registry.Example.COM/pd:v1@")]
+    #[case::another_digest_is_replaced(
+        "pd:v1@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "pd:v1@"
+    )]
+    fn a_pinned_reference_keeps_what_was_written(#[case] text: &str, #[case] before: &str) {
+        let digest = Digest::of(b"index");
+        let pinned = text.parse::<Reference>().unwrap().pinned(&digest);
+        assert_eq!(pinned.as_str(), format!("{before}{digest}"));
+        assert_eq!(pinned.digest(), Some(digest.as_str()));
+    }
+
+    proptest! {
+        /// What is written into a template must mean the same when it is read again.
+        #[test]
+        fn a_pinned_reference_reads_as_itself(
+            text in "([a-zA-Z0-9-]{1,9}\\.[a-z]{2,4}(:[0-9]{1,4})?/)?[a-z0-9]{1,8}(/[a-z0-9]{1,8}(__|-)?[a-z0-9]{1,3}){0,2}(:[a-zA-Z0-9_.-]{1,20})?"
+        ) {
+            if let Ok(reference) = text.parse::<Reference>() {
+                let pinned = reference.pinned(&Digest::of(text.as_bytes()));
+                prop_assert_eq!(pinned.as_str().parse::<Reference>(), Ok(pinned.clone()));
+                prop_assert_eq!(pinned.tag(), reference.tag());
+                prop_assert_eq!(pinned.repository(), reference.repository());
+                prop_assert_eq!(pinned.pinned(&Digest::of(text.as_bytes())), pinned);
+            }
+        }
     }
 }

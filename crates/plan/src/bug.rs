@@ -214,6 +214,15 @@ pub enum Bug {
     LostParkingForgotten,
     /// What led while the resource could not be read is taken for not having led.
     UnwatchedNeverLed,
+    // Images.
+    /// What a registry was shown is shown to the host that it redirects to, too.
+    CredentialsFollowRedirect,
+    /// A blob is read on past the size that its descriptor names.
+    SizeUnbounded,
+    /// An image is taken although it is not for the platforms of the nodes.
+    PlatformNotChecked,
+    /// A redirect is followed wherever it leads.
+    RedirectAnywhere,
 }
 
 #[cfg(feature = "seeded-bugs")]

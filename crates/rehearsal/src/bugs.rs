@@ -16,7 +16,7 @@ pub struct Caught {
 
 /// Every bug that a whole cluster shows by chance.
 pub fn all() -> Vec<Bug> {
-    let elsewhere = |bug: &Bug| [IN_PLAN, IN_RIGHTS, IN_STORIES].iter().any(|suite| suite.contains(bug));
+    let elsewhere = |bug: &Bug| [IN_IMAGES, IN_PLAN, IN_RIGHTS, IN_STORIES].iter().any(|suite| suite.contains(bug));
     Bug::iter().filter(|bug| !elsewhere(bug)).collect()
 }
 
@@ -95,6 +95,10 @@ const IN_PLAN: &[Bug] = &[
     Bug::WindowIgnored,
     Bug::YesForAll,
 ];
+
+/// What is wrong with images shows without a cluster: `crates/images` catches these.
+const IN_IMAGES: &[Bug] =
+    &[Bug::CredentialsFollowRedirect, Bug::PlatformNotChecked, Bug::RedirectAnywhere, Bug::SizeUnbounded];
 
 /// What only an administrator can bring about: `tests/rights.rs` catches these.
 const IN_RIGHTS: &[Bug] = &[Bug::AuthorAskedOnce];

@@ -1,9 +1,9 @@
-//! Names in paths.
+//! Names in paths and queries.
 
 use std::fmt::Write as _;
 
-/// A name as one segment of a path: whatever it holds, it stays inside that segment.
-pub(crate) fn segment(name: &str) -> String {
+/// A name as one segment of a path, or one value in a query: whatever it holds, it stays inside that.
+pub fn segment(name: &str) -> String {
     let mut segment = String::new();
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {

@@ -9,7 +9,7 @@
 
 pub mod call;
 pub mod condition;
-mod escape;
+pub mod escape;
 pub mod etcd;
 mod expression;
 mod gateway;

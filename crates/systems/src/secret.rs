@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use http::HeaderValue;
 
 /// What comes before a token in `Authorization`.
@@ -36,20 +37,20 @@ impl Secret {
     }
 
     /// To be sent as `Authorization`.
-    pub(crate) fn bearer(&self) -> HeaderValue {
+    pub fn bearer(&self) -> HeaderValue {
         // What made a header by itself makes one behind a word.
         let mut value = HeaderValue::try_from(format!("{BEARER}{}", self.reveal())).unwrap_or_else(|_| self.header());
         value.set_sensitive(true);
         value
     }
 
-    /// To be sent in a body, or to be looked for in a message.
-    pub(crate) fn reveal(&self) -> &str {
+    /// To be sent in a body, or to be looked for in a message; for nothing else.
+    pub fn reveal(&self) -> &str {
         self.0.to_str().unwrap_or_default()
     }
 }
 
-/// A password: sent in the body of a login, never shown. It may hold anything that people type.
+/// A password: sent in a login, never shown. It may hold anything that people type.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
@@ -61,9 +62,21 @@ impl Password {
         if text.is_empty() { Err(NoSecret) } else { Ok(Self(text.to_owned())) }
     }
 
-    /// To be sent in a body, or to be looked for in a message.
-    pub(crate) fn reveal(&self) -> &str {
+    /// To be sent in a body, or to be looked for in a message; for nothing else.
+    pub fn reveal(&self) -> &str {
         &self.0
+    }
+}
+
+impl Password {
+    /// To be sent as `Authorization`, together with whose it is.
+    pub fn basic(&self, user: &str) -> HeaderValue {
+        let encoded = BASE64_STANDARD.encode(format!("{user}:{}", self.0));
+        // These letters make a header behind a word.
+        let mut value =
+            HeaderValue::try_from(format!("Basic {encoded}")).unwrap_or_else(|_| HeaderValue::from_static("Basic"));
+        value.set_sensitive(true);
+        value
     }
 }
 
@@ -111,6 +124,13 @@ mod tests {
         let password = Password::new(text).unwrap();
         assert_eq!(password.reveal(), sent);
         assert_eq!(format!("{password:?}"), "Password(hidden)");
+    }
+
+    #[test]
+    fn a_login_in_a_header_is_not_shown() {
+        let header = Password::new("open sesame").unwrap().basic("Aladdin");
+        assert_eq!(header.to_str().unwrap(), "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+        assert!(header.is_sensitive() && !format!("{header:?}").contains("QWxhZGRpbj"));
     }
 
     #[test]
