@@ -1,11 +1,12 @@
 //! Container images: references, digests, registries, signatures, and the files inside.
 //!
 //! What a person or a template wrote is read and kept as it was written ([`Reference`]); what is fetched is called by the digest of its bytes
-//! ([`Digest`]). Nothing here decides whether an upgrade goes on: it says what is there, what was proven, and what could not be asked.
+//! ([`Digest`]); whether an image is signed by those who should have signed it is judged offline ([`verify`]). Nothing here decides whether an upgrade goes on: it says what is there, what was proven, and what could not be asked.
 
 mod digest;
 mod grammar;
 mod reference;
+pub mod verify;
 
 pub use digest::{Digest, Hashing, InvalidDigest, Mismatch};
 pub use reference::{InvalidReference, Part, Problem, Reference};

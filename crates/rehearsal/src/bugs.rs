@@ -16,7 +16,7 @@ pub struct Caught {
 
 /// Every bug that a whole cluster shows by chance.
 pub fn all() -> Vec<Bug> {
-    let elsewhere = |bug: &Bug| [IN_PLAN, IN_RIGHTS, IN_STORIES].iter().any(|suite| suite.contains(bug));
+    let elsewhere = |bug: &Bug| [IN_IMAGES, IN_PLAN, IN_RIGHTS, IN_STORIES].iter().any(|suite| suite.contains(bug));
     Bug::iter().filter(|bug| !elsewhere(bug)).collect()
 }
 
@@ -92,6 +92,16 @@ const IN_PLAN: &[Bug] = &[
     Bug::WindowEndIgnored,
     Bug::WindowIgnored,
     Bug::YesForAll,
+];
+
+/// What is wrong with the judgement of an image, which no pod shows: `crates/images/tests` catch these.
+const IN_IMAGES: &[Bug] = &[
+    Bug::AnyIdentity,
+    Bug::AttestationCounts,
+    Bug::CacheIgnoresPolicy,
+    Bug::LogSkipped,
+    Bug::PayloadDigestIgnored,
+    Bug::UnknownVerifies,
 ];
 
 /// What only an administrator can bring about: `tests/rights.rs` catches these.

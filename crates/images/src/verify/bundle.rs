@@ -1,0 +1,120 @@
+//! Signatures as bundles that refer to their image: a statement about the image, in an envelope that is signed.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use sigstore_verify::types::{
+    Artifact, Bundle, DsseEnvelope, MediaType, Sha256Hash, SignatureContent, TimestampVerificationData,
+    VerificationMaterialContent,
+};
+use windlass_plan::bug::{self, Bug};
+
+use super::{
+    Refusal, Signer,
+    policy::{Policy, PublicKey, Signers},
+    shown, trust,
+};
+use crate::Digest;
+
+/// What an envelope with a statement says that it holds.
+const STATEMENT_PAYLOAD: &str = "application/vnd.in-toto+json";
+const STATEMENT: &str = "https://in-toto.io/Statement/v1";
+
+/// What is said about which images.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Statement {
+    #[serde(rename = "_type")]
+    kind: String,
+    predicate_type: String,
+    subject: Vec<Subject>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+struct Subject {
+    digest: BTreeMap<String, String>,
+}
+
+/// Reads the content of an envelope.
+pub fn statement(bytes: &[u8]) -> Result<Statement, Refusal> {
+    serde_json::from_slice(bytes).map_err(|error| Refusal::Malformed(format!("its statement is not one: {error}")))
+}
+
+impl Statement {
+    /// Whether it says of this image what the policy wants said.
+    fn check(&self, policy: &Policy, image: &Digest) -> Result<(), Refusal> {
+        let Self { kind, predicate_type, subject } = self;
+        if kind != STATEMENT {
+            return Err(Refusal::NotASignature(format!("a statement of the kind {}", shown(kind))));
+        }
+        if !policy.predicate_types.contains(predicate_type) && !bug::active(Bug::AttestationCounts) {
+            return Err(Refusal::NotASignature(format!("a statement of the type {}", shown(predicate_type))));
+        }
+        let digests = || subject.iter().filter_map(|subject| subject.digest.get("sha256"));
+        if digests().any(|digest| digest == image.hex()) {
+            return Ok(());
+        }
+        let named =
+            digests().next().map_or_else(|| "none that is named by a digest".to_owned(), |digest| shown(digest));
+        Err(Refusal::OtherSubject(named))
+    }
+}
+
+pub(super) fn judge(policy: &Policy, subject: &Digest, content: &[u8]) -> Result<Signer, Refusal> {
+    let mut bundle = parse(content)?;
+    let envelope = match &bundle.content {
+        SignatureContent::DsseEnvelope(envelope) => envelope.clone(),
+        // Of a file, by its hash alone: it says nothing of an image.
+        SignatureContent::MessageSignature(_) => {
+            return Err(Refusal::NotASignature("a message without a statement".to_owned()));
+        }
+        other => return Err(Refusal::NotASignature(shown(&format!("{other:?}")))),
+    };
+    if envelope.payload_type != STATEMENT_PAYLOAD {
+        return Err(Refusal::NotASignature(format!("a payload of the type {}", shown(&envelope.payload_type))));
+    }
+    statement(envelope.payload.as_bytes())?.check(policy, subject)?;
+
+    let image = Sha256Hash::from_hex(subject.hex()).map_err(|error| Refusal::Malformed(error.to_string()))?;
+    match (&policy.signers, &bundle.verification_material.content) {
+        (Signers::Keys(keys), VerificationMaterialContent::PublicKey(_)) => {
+            let key = made_by(keys, &envelope).ok_or(Refusal::WrongKey)?;
+            if let Some(root) = policy.log().filter(|_| !bug::active(Bug::LogSkipped)) {
+                // A key has no time at which it ends, so nobody needs to say when it signed.
+                bundle.verification_material.timestamp_verification_data = TimestampVerificationData::default();
+                trust::in_log(root, key, Artifact::from(image), &bundle)?;
+            }
+            Ok(Signer::Key(key.id()))
+        }
+        (Signers::Identities(identities), VerificationMaterialContent::Certificate(_)) => {
+            let Some(root) = &policy.trust_root else {
+                return Err(Refusal::NotTrusted("there is no trust root".to_owned()));
+            };
+            if !root.has_timestamps {
+                bundle.verification_material.timestamp_verification_data = TimestampVerificationData::default();
+            }
+            trust::identified(root, identities, Artifact::from(image), &bundle)
+        }
+        (Signers::Keys(_), _) => Err(Refusal::WrongKey),
+        (Signers::Identities(_), _) => {
+            Err(Refusal::NotTrusted("it is signed by a key and has no certificate".to_owned()))
+        }
+    }
+}
+
+fn made_by<'a>(keys: &'a [PublicKey], envelope: &DsseEnvelope) -> Option<&'a PublicKey> {
+    let message = envelope.pae();
+    keys.iter().find(|key| key.signed(&message, &envelope.signature.sig))
+}
+
+/// Reads a bundle of the version that registries hold. Whatever the format does not have is refused, as cosign does: a field that one reader
+/// skips is one that another may read.
+pub(super) fn parse(content: &[u8]) -> Result<Bundle, Refusal> {
+    let malformed = |problem: String| Refusal::Malformed(format!("its bundle is not one: {}", shown(&problem)));
+    let text = str::from_utf8(content).map_err(|error| malformed(error.to_string()))?;
+    let bundle = Bundle::from_json(text).map_err(|error| malformed(error.to_string()))?;
+    if bundle.media_type() != MediaType::Bundle0_3 {
+        return Err(malformed("its version is not 0.3".to_owned()));
+    }
+    Ok(bundle)
+}
