@@ -38,8 +38,8 @@ func mutations(fixture Fixture, all []Fixture) []Mutation {
 			return
 		}
 		seen[part+changed] = true
-		kind, path, _ := strings.Cut(what, ":")
-		found = append(found, Mutation{kind + ":" + lastName(path), short(part), at, removed, inserted, withPart(fixture.Candidate, part, changed)})
+		path := innermost(places, part, at, at+removed)
+		found = append(found, Mutation{what + ":" + path, short(part), at, removed, inserted, withPart(fixture.Candidate, part, changed)})
 	}
 	literal := func(what, part string, at, removed int, insert string) {
 		written := "'" + insert
@@ -51,11 +51,11 @@ func mutations(fixture Fixture, all []Fixture) []Mutation {
 
 	for _, place := range places {
 		if place.memberEnd > place.memberStart {
-			literal("drop:"+place.path, place.part, place.memberStart, place.memberEnd-place.memberStart, "")
+			literal("drop", place.part, place.memberStart, place.memberEnd-place.memberStart, "")
 		}
 	}
 	for _, name := range sorted(fixture.Candidate.Annotations) {
-		literal("empty:"+name, name, 0, len(fixture.Candidate.Annotations[name]), "")
+		literal("empty", name, 0, len(fixture.Candidate.Annotations[name]), "")
 	}
 	for _, other := range all {
 		if other.Name == fixture.Name || (other.Candidate.Bundle == "") != (fixture.Candidate.Bundle == "") {
@@ -69,7 +69,7 @@ func mutations(fixture Fixture, all []Fixture) []Mutation {
 				}
 				from := fmt.Sprintf("@%s,%s,%d,%d", other.Name, short(their.part), their.start, their.end-their.start)
 				text := partOf(other.Candidate, their.part)[their.start:their.end]
-				keep("swap:"+place.path, place.part, place.start, place.end-place.start, text, from)
+				keep("swap", place.part, place.start, place.end-place.start, text, from)
 			}
 		}
 	}
@@ -86,12 +86,12 @@ func mutations(fixture Fixture, all []Fixture) []Mutation {
 		}
 		if changed, ok := flipInside(value, chance); ok && chance.Intn(4) != 0 {
 			at, removed, insert := difference(value, changed)
-			literal("bit:"+place.path, place.part, place.start+at, removed, insert)
+			literal("bit", place.part, place.start+at, removed, insert)
 			continue
 		}
 		at := chance.Intn(len(value))
 		flipped := value[at] ^ byte(1<<chance.Intn(7))
-		literal("text:"+place.path, place.part, place.start+at, 1, string([]byte{flipped}))
+		literal("text", place.part, place.start+at, 1, string([]byte{flipped}))
 	}
 	return found
 }
@@ -117,9 +117,19 @@ func short(part string) string {
 	}
 }
 
-// lastName is the innermost member of a path, whatever place in a list it is at.
-func lastName(path string) string {
-	names := strings.Split(path[strings.LastIndex(path, "/")+1:], ".")
+// innermost is the name of the smallest member that has all of a change in it, whatever place in a list it is at.
+func innermost(places []place, part string, from, to int) string {
+	best := place{path: part, end: 1 << 30}
+	for _, place := range places {
+		start, end := place.start, place.end
+		if place.memberEnd > 0 {
+			start, end = place.memberStart, place.memberEnd
+		}
+		if place.part == part && start <= from && to <= end && end-start < best.end-best.start {
+			best, best.start, best.end = place, start, end
+		}
+	}
+	names := strings.Split(best.path[strings.LastIndex(best.path, "/")+1:], ".")
 	for at := len(names) - 1; at > 0; at-- {
 		if strings.Trim(names[at], "0123456789") != "" {
 			return names[at]

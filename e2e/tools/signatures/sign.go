@@ -190,7 +190,8 @@ func (b *bench) withKeys() error {
 		{"key-bundle-log", "key", "key-log", b.image, []string{"sign"}, bundleLog},
 		{"key-bundle-log2", "key", "key-log", b.image, []string{"sign"}, bundleLog2},
 		{"rsa-tag", "rsa", "rsa", b.image, []string{"sign"}, tagNoLog},
-		{"rsa-bundle", "rsa", "rsa", b.image, []string{"sign"}, bundle},
+		{"rsa-tag-log", "rsa", "rsa-log", b.image, []string{"sign"}, tagLog},
+		{"rsa-bundle-log", "rsa", "rsa-log", b.image, []string{"sign"}, bundleLog},
 		{"ed25519-tag", "ed25519", "ed25519", b.image, []string{"sign"}, tagNoLog},
 		// Not as a bundle: cosign signs a hash there with such a key, and refuses its own signature.
 		{"other-key-tag", "key-other", "key", b.image, []string{"sign"}, tagNoLog},

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 use sigstore_verify::types::{
     Artifact, Bundle, DsseEnvelope, MediaType, Sha256Hash, SignatureContent, TimestampVerificationData,
     VerificationMaterialContent,
@@ -90,8 +91,12 @@ pub(super) fn judge(policy: &Policy, subject: &Digest, content: &[u8]) -> Result
             let Some(root) = &policy.trust_root else {
                 return Err(Refusal::NotTrusted("there is no trust root".to_owned()));
             };
+            // What the trust root has no keys for says nothing, and is left out.
             if !root.has_timestamps {
                 bundle.verification_material.timestamp_verification_data = TimestampVerificationData::default();
+            }
+            if !root.has_log() {
+                bundle.verification_material.tlog_entries.clear();
             }
             trust::identified(root, identities, Artifact::from(image), &bundle)
         }
@@ -107,14 +112,67 @@ fn made_by<'a>(keys: &'a [PublicKey], envelope: &DsseEnvelope) -> Option<&'a Pub
     keys.iter().find(|key| key.signed(&message, &envelope.signature.sig))
 }
 
-/// Reads a bundle of the version that registries hold. Whatever the format does not have is refused, as cosign does: a field that one reader
+/// Reads a bundle of the version that registries hold. Whatever the format does not have is refused, as cosign does: a member that one reader
 /// skips is one that another may read.
 pub(super) fn parse(content: &[u8]) -> Result<Bundle, Refusal> {
     let malformed = |problem: String| Refusal::Malformed(format!("its bundle is not one: {}", shown(&problem)));
     let text = str::from_utf8(content).map_err(|error| malformed(error.to_string()))?;
+    let members = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
+    if let Some(name) = stranger("", &members) {
+        return Err(malformed(format!("there is no member {name}")));
+    }
     let bundle = Bundle::from_json(text).map_err(|error| malformed(error.to_string()))?;
     if bundle.media_type() != MediaType::Bundle0_3 {
         return Err(malformed("its version is not 0.3".to_owned()));
     }
     Ok(bundle)
+}
+
+/// What a bundle has, by what it is in. Of those in one pair of parentheses there is only one.
+const MEMBERS: &[(&str, &[&str])] = &[
+    ("", &["mediaType", "verificationMaterial", "(dsseEnvelope", "(messageSignature"]),
+    ("verificationMaterial", &["(certificate", "(publicKey", "tlogEntries", "timestampVerificationData"]),
+    ("certificate", &["rawBytes"]),
+    ("publicKey", &["hint"]),
+    (
+        "tlogEntries",
+        &[
+            "logIndex",
+            "logId",
+            "kindVersion",
+            "integratedTime",
+            "inclusionPromise",
+            "inclusionProof",
+            "canonicalizedBody",
+        ],
+    ),
+    ("logId", &["keyId"]),
+    ("kindVersion", &["kind", "version"]),
+    ("inclusionPromise", &["signedEntryTimestamp"]),
+    ("inclusionProof", &["logIndex", "rootHash", "treeSize", "hashes", "checkpoint"]),
+    ("checkpoint", &["envelope"]),
+    ("timestampVerificationData", &["rfc3161Timestamps"]),
+    ("rfc3161Timestamps", &["signedTimestamp"]),
+    ("dsseEnvelope", &["payload", "payloadType", "signatures"]),
+    ("signatures", &["sig", "keyid"]),
+    ("messageSignature", &["messageDigest", "signature"]),
+    ("messageDigest", &["algorithm", "digest"]),
+];
+
+/// The first member that a bundle does not have there, or has already.
+fn stranger(inside: &str, value: &Value) -> Option<String> {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        Value::Array(values) => values.iter().find_map(|value| stranger(inside, value)),
+        Value::Object(members) => {
+            let known = MEMBERS.iter().find(|(name, _)| *name == inside).map_or(&[][..], |(_, known)| known);
+            let mut chosen = false;
+            members.iter().find_map(|(name, value)| {
+                let is_choice = known.iter().any(|known| known.strip_prefix('(') == Some(name));
+                let is_known = known.contains(&name.as_str()) || (is_choice && !chosen);
+                chosen |= is_choice;
+                if is_known { stranger(name, value) } else { Some(name.clone()) }
+            })
+        }
+    }
 }

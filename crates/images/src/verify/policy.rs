@@ -2,13 +2,17 @@
 //!
 //! Everything that a person wrote is read here, once, so that a mistake in it is reported as theirs and never as a refused image.
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use sigstore_verify::{
     Verifier,
     crypto::{KeyAlgorithm, VerificationKey},
     trust_root::TrustedRoot,
-    types::{DerPublicKey, SignatureBytes},
+    types::{DerCertificate, DerPublicKey, SignatureBytes},
 };
 
 use super::crypto;
@@ -105,13 +109,14 @@ pub(super) enum Signers {
 #[derive(Clone)]
 pub struct TrustRoot {
     pub(super) verifier: Arc<Verifier>,
-    /// Whether there is a log that signatures have to be in.
-    pub(super) has_log: bool,
+    /// The logs that signatures have to be in: the host of each, by its id.
+    pub(super) logs: BTreeMap<Vec<u8>, String>,
     /// Whether there is a log that certificates have to be in.
     pub(super) has_certificate_log: bool,
     /// Whether anybody is trusted to say when something was signed.
     pub(super) has_timestamps: bool,
-    has_authority: bool,
+    /// The certificates of those who vouch for identities.
+    pub(super) authorities: Vec<DerCertificate>,
     digest: Digest,
 }
 
@@ -126,26 +131,37 @@ impl TrustRoot {
             return Err(unusable("its mediaType is another one".to_owned()));
         }
         let verifier = Verifier::new(&root).map_err(|error| unusable(error.to_string()))?;
+        let authorities = root.certificate_authorities.iter().flat_map(|authority| &authority.cert_chain.certificates);
         Ok(Self {
             verifier: Arc::new(verifier),
-            has_log: !root.tlogs.is_empty(),
+            logs: root.tlogs.iter().map(|log| (log.log_id.key_id.as_bytes().to_vec(), host(&log.base_url))).collect(),
             has_certificate_log: !root.ctlogs.is_empty(),
             has_timestamps: !root.timestamp_authorities.is_empty(),
-            has_authority: !root.certificate_authorities.is_empty(),
+            authorities: authorities.map(|certificate| certificate.raw_bytes.clone()).collect(),
             digest: Digest::of(json),
         })
     }
+
+    pub(super) fn has_log(&self) -> bool {
+        !self.logs.is_empty()
+    }
+}
+
+/// The host of a log's address, which is also what the log calls itself in what it signs.
+fn host(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', ':']).next().unwrap_or_default().to_owned()
 }
 
 /// Its digest stands for its content, which is long.
 impl fmt::Debug for TrustRoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { verifier: _, has_log, has_certificate_log, has_timestamps, has_authority, digest } = self;
+        let Self { verifier: _, logs, has_certificate_log, has_timestamps, authorities, digest } = self;
         f.debug_struct("TrustRoot")
-            .field("has_log", has_log)
+            .field("logs", &logs.values())
             .field("has_certificate_log", has_certificate_log)
             .field("has_timestamps", has_timestamps)
-            .field("has_authority", has_authority)
+            .field("authorities", &authorities.len())
             .field("digest", digest)
             .finish()
     }
@@ -179,10 +195,10 @@ impl Policy {
                 return Err(PolicyError::Identity { number });
             }
         }
-        if !trust_root.has_authority {
+        if trust_root.authorities.is_empty() {
             return Err(PolicyError::TrustRoot("it names no certificate authority to vouch for identities".to_owned()));
         }
-        if !trust_root.has_log && !trust_root.has_timestamps {
+        if !trust_root.has_log() && !trust_root.has_timestamps {
             let problem = "it names no log and no timestamp authority, so that nobody says when something was signed";
             return Err(PolicyError::TrustRoot(problem.to_owned()));
         }
@@ -204,7 +220,7 @@ impl Policy {
 
     /// The trust root, where it has a log that signatures must be in.
     pub(super) fn log(&self) -> Option<&TrustRoot> {
-        self.trust_root.as_ref().filter(|root| root.has_log)
+        self.trust_root.as_ref().filter(|root| root.has_log())
     }
 
     /// What to call the whole policy by. Two policies that could judge differently never share it; the order of keys does not matter.

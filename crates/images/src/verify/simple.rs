@@ -15,7 +15,7 @@ use windlass_plan::bug::{self, Bug};
 
 use super::{
     Refusal, Signer,
-    policy::{Policy, Signers},
+    policy::{Policy, Signers, TrustRoot},
     shown, trust,
 };
 use crate::Digest;
@@ -123,16 +123,16 @@ pub(super) fn judge(
             let Some(root) = &policy.trust_root else {
                 return Err(Refusal::NotTrusted("there is no trust root".to_owned()));
             };
-            let mut material = VerificationMaterial::new(chain(annotations)?);
+            let mut material = VerificationMaterial::new(certificate(root, annotations)?);
             // What the trust root has no keys for says nothing, and is left out.
             if root.has_timestamps {
                 material = material.with_timestamp_verification_data(timestamps(annotations)?);
             }
-            if root.has_log {
+            if root.has_log() {
                 material = material.with_tlog_entries(entries(annotations)?);
             }
             // The first version is the one whose log entries are promises; the second wants none.
-            let version = if root.has_log { MediaType::Bundle0_1 } else { MediaType::Bundle0_2 };
+            let version = if root.has_log() { MediaType::Bundle0_1 } else { MediaType::Bundle0_2 };
             let bundle = assembled(version, material, signature);
             trust::identified(root, identities, Artifact::from(content), &bundle)
         }
@@ -156,17 +156,21 @@ fn present<'a>(annotations: &'a Annotations, name: &str) -> Option<&'a str> {
     annotations.get(name).map(String::as_str).filter(|value| !value.is_empty())
 }
 
-/// The signer's certificate and those between it and an authority.
-fn chain(annotations: &Annotations) -> Result<VerificationMaterialContent, Refusal> {
+/// The signer's certificate. Those between it and an authority are in the trust root, for bundles bring none along; what comes as a chain
+/// must be of these.
+fn certificate(root: &TrustRoot, annotations: &Annotations) -> Result<VerificationMaterialContent, Refusal> {
     let Some(certificate) = present(annotations, CERTIFICATE) else {
         return Err(Refusal::NotTrusted("it is signed by a key and has no certificate".to_owned()));
     };
-    let mut certificates = certificates(certificate)?;
+    let certificates = certificates(certificate)?;
     if certificates.len() != 1 {
         return Err(malformed("there is not exactly one certificate"));
     }
     if let Some(chain) = present(annotations, CHAIN) {
-        certificates.extend(self::certificates(chain)?);
+        let chain = self::certificates(chain)?;
+        if chain.is_empty() || !chain.iter().all(|certificate| root.authorities.contains(&certificate.raw_bytes)) {
+            return Err(Refusal::NotTrusted("its chain of certificates is not the trust root's".to_owned()));
+        }
     }
     Ok(VerificationMaterialContent::X509CertificateChain { certificates })
 }

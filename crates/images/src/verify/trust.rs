@@ -3,7 +3,7 @@
 use sigstore_verify::{
     CertificateError, Error, PublicKeyVerificationPolicy, TransparencyLogError, VerificationPolicy,
     bundle::Error as Shape,
-    types::{Artifact, Bundle},
+    types::{Artifact, Bundle, KindVersion, TransparencyLogEntry},
 };
 use windlass_plan::bug::{self, Bug};
 
@@ -20,9 +20,15 @@ pub(super) fn in_log(
     artifact: Artifact<'_>,
     bundle: &Bundle,
 ) -> Result<(), Refusal> {
-    some_entry(bundle)?;
+    of_a_named_log(root, bundle)?;
     let policy = PublicKeyVerificationPolicy::new(key.der().clone());
-    let result = root.verifier.verify(artifact, bundle, &policy).map_err(|error| refused(&error))?;
+    let result = root.verifier.verify(artifact, bundle, &policy).map_err(|error| match error {
+        // The key did make it. What is left is a signature over a hash, which is all that a log entry has, by a key that is not on P-256.
+        Error::SignatureInvalid(_) => {
+            Refusal::NotInLog("a log entry under a tag can't be checked for this kind of key; sign a bundle".to_owned())
+        }
+        error => refused(&error),
+    })?;
     if result.tlog_verified() { Ok(()) } else { Err(Refusal::NotInLog("its entry was not verified".to_owned())) }
 }
 
@@ -35,9 +41,10 @@ pub(super) fn identified(
 ) -> Result<Signer, Refusal> {
     // Whoever it is: several are accepted, and which of two halves is wrong should be told.
     let mut policy = VerificationPolicy::any_identity();
-    let log_demanded = root.has_log && !bug::active(Bug::LogSkipped);
+    let log_demanded = root.has_log() && !bug::active(Bug::LogSkipped);
     if log_demanded {
-        some_entry(bundle)?;
+        of_a_named_log(root, bundle)?;
+        timed(bundle)?;
     } else {
         policy = policy.skip_tlog_unsafe();
     }
@@ -61,15 +68,38 @@ pub(super) fn identified(
     Err(Refusal::WrongIdentity(found))
 }
 
-/// The library goes through the entries that are there. Where there are none it finds nothing wrong, so that is asked here; and so is that
-/// each entry brings something to check.
-fn some_entry(bundle: &Bundle) -> Result<(), Refusal> {
+/// What the library does not ask. It goes through the entries that are there, and where there are none finds nothing wrong; it believes what
+/// the entry says of its log; and it knows a log by its key alone.
+fn of_a_named_log(root: &TrustRoot, bundle: &Bundle) -> Result<(), Refusal> {
     let entries = &bundle.verification_material.tlog_entries;
     if entries.is_empty() {
         return Err(Refusal::NotInLog("it has no log entry".to_owned()));
     }
-    if entries.iter().any(|entry| entry.inclusion_proof.is_none() && entry.inclusion_promise.is_none()) {
-        return Err(Refusal::NotInLog("a log entry has neither a proof nor a promise".to_owned()));
+    for entry in entries {
+        if entry.inclusion_proof.is_none() && entry.inclusion_promise.is_none() {
+            return Err(Refusal::NotInLog("a log entry has neither a proof nor a promise".to_owned()));
+        }
+        let Some(host) = root.logs.get(entry.log_id.key_id.as_bytes()) else {
+            return Err(Refusal::NotInLog("its entry is in another log".to_owned()));
+        };
+        if entry.kind_version == KindVersion::HashedRekordV002 {
+            let signed_by = |note: &str| {
+                let name = format!("— {host} ");
+                note.lines().next() == Some(host) && note.lines().any(|line| line.starts_with(&name))
+            };
+            if !entry.inclusion_proof.as_ref().is_some_and(|proof| signed_by(proof.checkpoint.envelope())) {
+                return Err(Refusal::NotInLog("the checkpoint of its proof is another log's".to_owned()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A time that the log wrote down is one that the log must have signed.
+fn timed(bundle: &Bundle) -> Result<(), Refusal> {
+    let unsigned = |entry: &TransparencyLogEntry| entry.integrated_time.is_some() && entry.inclusion_promise.is_none();
+    if bundle.verification_material.tlog_entries.iter().any(unsigned) {
+        return Err(Refusal::NotInLog("the time of its entry is not signed".to_owned()));
     }
     Ok(())
 }
