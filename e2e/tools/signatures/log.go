@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/cyberphone/json-canonicalization/go/src/webpki.org/jsoncanonicalizer"
@@ -154,7 +155,7 @@ func answering(answer func([]byte) (string, []byte, error)) http.Handler {
 		}
 		tag, text, err := answer(request)
 		if err != nil {
-			fmt.Println("log:", err)
+			fmt.Fprintln(os.Stderr, "log:", err)
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}

@@ -276,7 +276,3 @@ func placesIn(part, text string) []place {
 	sort.SliceStable(places, func(i, j int) bool { return places[i].start < places[j].start })
 	return places
 }
-
-func hexadecimal(text string) ([]byte, error) { return hex.DecodeString(text) }
-
-func decode(text string) ([]byte, error) { return base64.StdEncoding.DecodeString(text) }

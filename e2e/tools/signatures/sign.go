@@ -9,6 +9,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -19,7 +20,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -110,7 +110,7 @@ func (b *bench) trust(second *secondLog) error {
 	logs := maps.Clone(b.virtual.RekorLogs())
 	for id, log := range logs {
 		// The virtual Sigstore names the hexadecimal digits where others name the bytes.
-		raw, err := hexadecimal(id)
+		raw, err := hex.DecodeString(id)
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (b *bench) trust(second *secondLog) error {
 	logs[id] = log
 	certificateLogs := b.virtual.CTLogs()
 	for id, log := range certificateLogs {
-		raw, err := hexadecimal(id)
+		raw, err := hex.DecodeString(id)
 		if err != nil {
 			return err
 		}
@@ -378,5 +378,3 @@ func onlyLayer(reference name.Reference) ([]byte, map[string]string, error) {
 }
 
 func encode(bytes []byte) string { return base64.StdEncoding.EncodeToString(bytes) }
-
-func now() time.Time { return time.Now() }

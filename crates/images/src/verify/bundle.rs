@@ -19,7 +19,8 @@ use crate::Digest;
 
 /// What an envelope with a statement says that it holds.
 const STATEMENT_PAYLOAD: &str = "application/vnd.in-toto+json";
-const STATEMENT: &str = "https://in-toto.io/Statement/v1";
+/// `cosign sign` writes the first, `cosign attest` still the second.
+const STATEMENTS: [&str; 2] = ["https://in-toto.io/Statement/v1", "https://in-toto.io/Statement/v0.1"];
 
 /// What is said about which images.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -45,14 +46,14 @@ impl Statement {
     /// Whether it says of this image what the policy wants said.
     fn check(&self, policy: &Policy, image: &Digest) -> Result<(), Refusal> {
         let Self { kind, predicate_type, subject } = self;
-        if kind != STATEMENT {
+        if !STATEMENTS.contains(&kind.as_str()) {
             return Err(Refusal::NotASignature(format!("a statement of the kind {}", shown(kind))));
         }
         if !policy.predicate_types.contains(predicate_type) && !bug::active(Bug::AttestationCounts) {
             return Err(Refusal::NotASignature(format!("a statement of the type {}", shown(predicate_type))));
         }
         let digests = || subject.iter().filter_map(|subject| subject.digest.get("sha256"));
-        if digests().any(|digest| digest == image.hex()) {
+        if digests().any(|digest| digest == image.hex()) || bug::active(Bug::PayloadDigestIgnored) {
             return Ok(());
         }
         let named =
@@ -61,19 +62,14 @@ impl Statement {
     }
 }
 
+/// Reads what a bundle says, without knowing yet who says it.
+pub fn bundle_statement(content: &[u8]) -> Result<Statement, Refusal> {
+    statement(envelope(&parse(content)?)?.payload.as_bytes())
+}
+
 pub(super) fn judge(policy: &Policy, subject: &Digest, content: &[u8]) -> Result<Signer, Refusal> {
     let mut bundle = parse(content)?;
-    let envelope = match &bundle.content {
-        SignatureContent::DsseEnvelope(envelope) => envelope.clone(),
-        // Of a file, by its hash alone: it says nothing of an image.
-        SignatureContent::MessageSignature(_) => {
-            return Err(Refusal::NotASignature("a message without a statement".to_owned()));
-        }
-        other => return Err(Refusal::NotASignature(shown(&format!("{other:?}")))),
-    };
-    if envelope.payload_type != STATEMENT_PAYLOAD {
-        return Err(Refusal::NotASignature(format!("a payload of the type {}", shown(&envelope.payload_type))));
-    }
+    let envelope = envelope(&bundle)?.clone();
     statement(envelope.payload.as_bytes())?.check(policy, subject)?;
 
     let image = Sha256Hash::from_hex(subject.hex()).map_err(|error| Refusal::Malformed(error.to_string()))?;
@@ -107,6 +103,18 @@ pub(super) fn judge(policy: &Policy, subject: &Digest, content: &[u8]) -> Result
     }
 }
 
+/// The envelope, if a statement is in it.
+fn envelope(bundle: &Bundle) -> Result<&DsseEnvelope, Refusal> {
+    let SignatureContent::DsseEnvelope(envelope) = &bundle.content else {
+        // Of a file, by its hash alone: it says nothing of an image.
+        return Err(Refusal::NotASignature("a message without a statement".to_owned()));
+    };
+    if envelope.payload_type != STATEMENT_PAYLOAD {
+        return Err(Refusal::NotASignature(format!("a payload of the type {}", shown(&envelope.payload_type))));
+    }
+    Ok(envelope)
+}
+
 fn made_by<'a>(keys: &'a [PublicKey], envelope: &DsseEnvelope) -> Option<&'a PublicKey> {
     let message = envelope.pae();
     keys.iter().find(|key| key.signed(&message, &envelope.signature.sig))
@@ -114,7 +122,7 @@ fn made_by<'a>(keys: &'a [PublicKey], envelope: &DsseEnvelope) -> Option<&'a Pub
 
 /// Reads a bundle of the version that registries hold. Whatever the format does not have is refused, as cosign does: a member that one reader
 /// skips is one that another may read.
-pub(super) fn parse(content: &[u8]) -> Result<Bundle, Refusal> {
+fn parse(content: &[u8]) -> Result<Bundle, Refusal> {
     let malformed = |problem: String| Refusal::Malformed(format!("its bundle is not one: {}", shown(&problem)));
     let text = str::from_utf8(content).map_err(|error| malformed(error.to_string()))?;
     let members = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;

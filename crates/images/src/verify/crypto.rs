@@ -64,8 +64,8 @@ fn algorithm(scheme: SigningScheme) -> Option<&'static dyn VerificationAlgorithm
         SigningScheme::RsaPkcs1Sha256 => &signature::RSA_PKCS1_2048_8192_SHA256,
         SigningScheme::RsaPkcs1Sha384 => &signature::RSA_PKCS1_2048_8192_SHA384,
         SigningScheme::RsaPkcs1Sha512 => &signature::RSA_PKCS1_2048_8192_SHA512,
-        // Those of ML-DSA, and whatever the library may learn.
-        _ => return None,
+        // The rest is whatever the library may learn.
+        SigningScheme::MlDsa44 | SigningScheme::MlDsa65 | SigningScheme::MlDsa87 | _ => return None,
     })
 }
 

@@ -20,10 +20,10 @@ use std::fmt;
 use windlass_plan::bug::{self, Bug};
 
 pub use self::{
-    bundle::{Statement, statement},
+    bundle::{Statement, bundle_statement, statement},
     evidence::{COUNT_LIMIT, Candidate, Gathered, SIZE_LIMIT},
     policy::{Identity, Policy, PolicyError, PublicKey, SIGNATURE, TrustRoot},
-    simple::{LogEntry, Payload, log_entry, payload},
+    simple::{LogEntry, Payload, Timestamp, log_entry, payload, timestamp},
     verdicts::Verdicts,
 };
 use crate::Digest;

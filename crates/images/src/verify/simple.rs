@@ -52,7 +52,7 @@ struct Image {
 
 /// Reads a payload.
 pub fn payload(bytes: &[u8]) -> Result<Payload, Refusal> {
-    serde_json::from_slice(bytes).map_err(|error| Refusal::Malformed(format!("its payload is not one: {error}")))
+    serde_json::from_slice(bytes).map_err(|error| malformed(format!("its payload is not one: {error}")))
 }
 
 impl Payload {
@@ -88,13 +88,19 @@ struct Promised {
 
 /// Reads the annotation that a log entry is in.
 pub fn log_entry(bytes: &[u8]) -> Result<LogEntry, Refusal> {
-    serde_json::from_slice(bytes).map_err(|error| Refusal::Malformed(format!("its log entry is not one: {error}")))
+    serde_json::from_slice(bytes).map_err(|error| malformed(format!("its log entry is not one: {error}")))
 }
 
-#[derive(Deserialize)]
-struct Timestamp {
+/// When it was signed, as an authority says, as cosign keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Timestamp {
     #[serde(rename = "SignedRFC3161Timestamp")]
     token: String,
+}
+
+/// Reads the annotation that a timestamp is in.
+pub fn timestamp(bytes: &[u8]) -> Result<Timestamp, Refusal> {
+    serde_json::from_slice(bytes).map_err(|error| malformed(format!("its timestamp is not one: {error}")))
 }
 
 pub(super) fn judge(
@@ -186,8 +192,7 @@ fn timestamps(annotations: &Annotations) -> Result<TimestampVerificationData, Re
     let Some(json) = present(annotations, TIMESTAMP) else {
         return Ok(TimestampVerificationData::default());
     };
-    let Timestamp { token } =
-        serde_json::from_str(json).map_err(|error| malformed(format!("its timestamp is not one: {error}")))?;
+    let Timestamp { token } = timestamp(json.as_bytes())?;
     Ok(TimestampVerificationData::new(vec![Rfc3161Timestamp::new(TimestampToken::new(base64(&token)?))]))
 }
 

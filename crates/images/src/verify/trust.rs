@@ -22,12 +22,13 @@ pub(super) fn in_log(
 ) -> Result<(), Refusal> {
     of_a_named_log(root, bundle)?;
     let policy = PublicKeyVerificationPolicy::new(key.der().clone());
-    let result = root.verifier.verify(artifact, bundle, &policy).map_err(|error| match error {
+    let result = root.verifier.verify(artifact, bundle, &policy).map_err(|error| {
         // The key did make it. What is left is a signature over a hash, which is all that a log entry has, by a key that is not on P-256.
-        Error::SignatureInvalid(_) => {
-            Refusal::NotInLog("a log entry under a tag can't be checked for this kind of key; sign a bundle".to_owned())
+        if matches!(error, Error::SignatureInvalid(_)) {
+            let why = "a log entry under a tag can't be checked for this kind of key; sign a bundle";
+            return Refusal::NotInLog(why.to_owned());
         }
-        error => refused(&error),
+        refused(&error)
     })?;
     if result.tlog_verified() { Ok(()) } else { Err(Refusal::NotInLog("its entry was not verified".to_owned())) }
 }

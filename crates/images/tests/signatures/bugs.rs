@@ -9,7 +9,7 @@ use windlass_plan::bug::{Bug, plant};
 
 use super::{
     fixtures::{alone, fixture, policy},
-    judged::what_was_not_read_is_unknown,
+    judged::{a_timestamp_is_no_log_entry, what_was_not_read_is_unknown},
     remembered::a_changed_policy_verifies_again,
 };
 
@@ -37,6 +37,10 @@ fn another_image_by_identity() {
     refused(&[("other-image-keyless-tag", "identity")]);
 }
 
+fn another_image_in_a_bundle() {
+    refused(&[("other-image-bundle-log", "key")]);
+}
+
 fn another_identity() {
     refused(&[("other-identity-bundle", "identity")]);
 }
@@ -58,10 +62,12 @@ fn no_log_in_a_bundle() {
 #[case(Bug::AttestationCounts, an_sbom_by_identity)]
 #[case(Bug::PayloadDigestIgnored, another_image_by_key)]
 #[case(Bug::PayloadDigestIgnored, another_image_by_identity)]
+#[case(Bug::PayloadDigestIgnored, another_image_in_a_bundle)]
 #[case(Bug::AnyIdentity, another_identity)]
 #[case(Bug::AnyIdentity, another_issuer)]
 #[case(Bug::LogSkipped, no_log_under_a_tag)]
 #[case(Bug::LogSkipped, no_log_in_a_bundle)]
+#[case(Bug::LogSkipped, a_timestamp_is_no_log_entry)]
 #[case(Bug::UnknownVerifies, what_was_not_read_is_unknown)]
 #[case(Bug::CacheIgnoresPolicy, a_changed_policy_verifies_again)]
 fn it_is_noticed(#[case] bug: Bug, #[case] test: fn()) {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use proptest::prelude::*;
 use rstest::rstest;
-use windlass_images::verify::{Candidate, PublicKey, TrustRoot, log_entry, payload, statement, verify};
+use windlass_images::verify::{
+    Candidate, PublicKey, TrustRoot, bundle_statement, log_entry, payload, statement, timestamp, verify,
+};
 
 use super::fixtures::{alone, fixture, fixtures, is_verified, policy, trust_root};
 
@@ -28,7 +30,8 @@ proptest! {
 
     #[test]
     fn any_bytes(content in proptest::collection::vec(any::<u8>(), 0..2000)) {
-        let _ = (payload(&content), statement(&content), log_entry(&content));
+        let _ = (payload(&content), log_entry(&content), timestamp(&content));
+        let _ = (statement(&content), bundle_statement(&content));
         let _ = (PublicKey::parse(&content), TrustRoot::parse(&content));
         prop_assert!(!verified_by_anybody(&Candidate::Bundle(Bytes::from(content.clone()))));
         let annotations = ANNOTATIONS.map(|name| (name.to_owned(), String::from_utf8_lossy(&content).into_owned()));

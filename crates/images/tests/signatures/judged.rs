@@ -1,7 +1,7 @@
 //! Every fixture under its own policy, with its own reason; and every fixture under every policy, compared with cosign.
 
 use rstest::rstest;
-use windlass_images::verify::{Gathered, Identity, Layout, Refusal, SIZE_LIMIT, Signer, Verdict, verify};
+use windlass_images::verify::{Candidate, Gathered, Identity, Layout, Refusal, SIZE_LIMIT, Signer, Verdict, verify};
 
 use super::fixtures::{alone, fixture, fixtures, is_verified, policy, text};
 
@@ -157,6 +157,21 @@ fn the_most_telling_reason_is_told(#[case] names: &[&str], #[case] wanted: &str)
     }
     let verdict = verify(policy("key-log"), &fixture("key-tag").subject(), &gathered);
     assert_eq!(word(&verdict), wanted, "{verdict:?}");
+}
+
+/// A timestamp tells when something was signed, and not that it is in a log.
+pub fn a_timestamp_is_no_log_entry() {
+    let keyless = fixture("keyless-bundle");
+    let mut bundle: serde_json::Value = serde_json::from_str(&keyless.candidate.bundle).expect("JSON");
+    bundle["verificationMaterial"].as_object_mut().expect("an object").remove("tlogEntries");
+    let candidate = Candidate::Bundle(bundle.to_string().into());
+    let verdict = verify(policy("identity"), &keyless.subject(), &alone(candidate));
+    assert_eq!(word(&verdict), "not in log", "{verdict:?}");
+}
+
+#[test]
+fn a_timestamp_is_not_enough_where_there_is_a_log() {
+    a_timestamp_is_no_log_entry();
 }
 
 /// What could not be read is unknown, whatever else was refused: it may be the good one.

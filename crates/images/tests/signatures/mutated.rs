@@ -78,7 +78,6 @@ fn annotation(part: &str) -> &'static str {
 const WE_REFUSE_MORE: &[(&str, &[&str], &str)] = &[
     // H49.
     ("sbom-", &[], "cosign does not look at the type of a statement"),
-    ("rsa-tag-log", &[], "RSA over a hash can't be computed here, and that is all that a tag's log entry has"),
     ("-bundle", &["kind", "version", "kindVersion"], "cosign guesses the kind of a log entry from its body"),
     (
         "keyless-",
@@ -90,6 +89,7 @@ const WE_REFUSE_MORE: &[(&str, &[&str], &str)] = &[
         &["canonicalizedBody", "rootHash", "treeSize"],
         "cosign computes the entry and its proof from the rest and does not read these",
     ),
+    ("-tag", &["chain"], "cosign skips what it can't read of a chain, and what it does not need"),
     ("-bundle", &["signedEntryTimestamp"], "cosign takes a promise that says nothing for none"),
 ];
 
