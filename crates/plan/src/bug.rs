@@ -213,7 +213,7 @@ pub enum Bug {
     AttestationCounts,
     /// A signature counts for every image, whichever it names.
     PayloadDigestIgnored,
-    /// Whoever the trust root's authorities vouch for may sign.
+    /// Everybody that the trust root's authorities vouch for may sign.
     AnyIdentity,
     /// A signature that is in no log counts where the trust root names one.
     LogSkipped,

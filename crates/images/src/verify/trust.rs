@@ -40,7 +40,7 @@ pub(super) fn identified(
     artifact: Artifact<'_>,
     bundle: &Bundle,
 ) -> Result<Signer, Refusal> {
-    // Whoever it is: several are accepted, and which of two halves is wrong should be told.
+    // For anybody: several are accepted, and which of two halves is wrong should be told.
     let mut policy = VerificationPolicy::any_identity();
     let log_demanded = root.has_log() && !bug::active(Bug::LogSkipped);
     if log_demanded {
