@@ -5,7 +5,7 @@
 //!
 //! Signatures, certificates, logs and timestamps are sigstore-verify's to check. What they are about is ours, because valid is not yet a
 //! signature of this image (H49): the digest in the payload, the kind of the payload and the type of the statement (`simple`, `bundle`).
-//! The clock plays a part in one thing: a log entry or timestamp from the future is refused.
+//! The clock plays a part in one thing: a log entry from the future is refused.
 
 mod bundle;
 mod crypto;

@@ -1,4 +1,4 @@
-//! What is remembered, and for whom.
+//! What is remembered, and under which policy.
 
 use windlass_images::{
     Digest,
