@@ -1,7 +1,7 @@
 //! Container images: references, digests, registries, signatures, and the files inside.
 //!
 //! What a person or a template wrote is read and kept as it was written ([`Reference`]); what is fetched is called by the digest of its bytes
-//! ([`Digest`]). Nothing here decides whether an upgrade goes on: it says what is there, what was proven, and what could not be asked.
+//! ([`Digest`]); whether an image is signed by those who should have signed it is judged offline ([`verify`]). Nothing here decides whether an upgrade goes on: it says what is there, what was proven, and what could not be asked.
 
 mod digest;
 pub mod document;
@@ -9,6 +9,7 @@ mod grammar;
 mod location;
 mod reference;
 pub mod registry;
+pub mod verify;
 
 pub use digest::{Digest, Hashing, InvalidDigest, Mismatch};
 pub use document::{Config, Descriptor, Document, Index, Manifest, Platform};

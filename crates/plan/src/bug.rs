@@ -223,6 +223,18 @@ pub enum Bug {
     PlatformNotChecked,
     /// A redirect is followed wherever it leads.
     RedirectAnywhere,
+    /// A signed SBOM or scan report counts as a signature of its image.
+    AttestationCounts,
+    /// A signature counts for every image, whichever it names.
+    PayloadDigestIgnored,
+    /// Everybody that the trust root's authorities vouch for may sign.
+    AnyIdentity,
+    /// A signature that is in no log counts where the trust root names one.
+    LogSkipped,
+    /// What could not be asked or read counts as verified.
+    UnknownVerifies,
+    /// What was verified under one policy is verified under every other.
+    CacheIgnoresPolicy,
 }
 
 #[cfg(feature = "seeded-bugs")]

@@ -97,8 +97,18 @@ const IN_PLAN: &[Bug] = &[
 ];
 
 /// What is wrong with images shows without a cluster: `crates/images` catches these.
-const IN_IMAGES: &[Bug] =
-    &[Bug::CredentialsFollowRedirect, Bug::PlatformNotChecked, Bug::RedirectAnywhere, Bug::SizeUnbounded];
+const IN_IMAGES: &[Bug] = &[
+    Bug::AnyIdentity,
+    Bug::AttestationCounts,
+    Bug::CacheIgnoresPolicy,
+    Bug::CredentialsFollowRedirect,
+    Bug::LogSkipped,
+    Bug::PayloadDigestIgnored,
+    Bug::PlatformNotChecked,
+    Bug::RedirectAnywhere,
+    Bug::SizeUnbounded,
+    Bug::UnknownVerifies,
+];
 
 /// What only an administrator can bring about: `tests/rights.rs` catches these.
 const IN_RIGHTS: &[Bug] = &[Bug::AuthorAskedOnce];
