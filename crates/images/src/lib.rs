@@ -3,6 +3,7 @@
 //! What a person or a template wrote is read and kept as it was written ([`Reference`]); what is fetched is called by the digest of its bytes
 //! ([`Digest`]). Nothing here decides whether an upgrade goes on: it says what is there, what was proven, and what could not be asked.
 
+pub mod contents;
 mod digest;
 mod grammar;
 mod reference;

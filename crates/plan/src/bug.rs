@@ -208,6 +208,15 @@ pub enum Bug {
     RefusedCountsAsShare,
     /// All ServiceImages write as one manager of fields: one that writes elsewhere removes what the other wrote.
     SharedFieldManager,
+    // Images.
+    /// What an upper layer deletes is taken from a lower one.
+    WhiteoutIgnored,
+    /// A link where a file or its folder should be is let pass: the file comes from wherever the path leads.
+    LinkFollowed,
+    /// A layer is believed without comparing its digests.
+    LayerNotHashed,
+    /// A signed file is of the release that it is offered as, whatever it was signed as.
+    ReleaseNameTrusted,
 }
 
 #[cfg(feature = "seeded-bugs")]

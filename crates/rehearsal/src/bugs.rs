@@ -16,7 +16,7 @@ pub struct Caught {
 
 /// Every bug that a whole cluster shows by chance.
 pub fn all() -> Vec<Bug> {
-    let elsewhere = |bug: &Bug| [IN_PLAN, IN_RIGHTS, IN_STORIES].iter().any(|suite| suite.contains(bug));
+    let elsewhere = |bug: &Bug| [IN_PLAN, IN_RIGHTS, IN_STORIES, IN_IMAGES].iter().any(|suite| suite.contains(bug));
     Bug::iter().filter(|bug| !elsewhere(bug)).collect()
 }
 
@@ -96,6 +96,9 @@ const IN_PLAN: &[Bug] = &[
 
 /// What only an administrator can bring about: `tests/rights.rs` catches these.
 const IN_RIGHTS: &[Bug] = &[Bug::AuthorAskedOnce];
+
+/// What is wrong with an image before anybody runs it: tests of their own catch these (`crates/images/tests`).
+const IN_IMAGES: &[Bug] = &[Bug::LayerNotHashed, Bug::LinkFollowed, Bug::ReleaseNameTrusted, Bug::WhiteoutIgnored];
 
 /// Hunts one bug with at most so many seeds: where it is likelier to show first.
 #[cfg(feature = "seeded-bugs")]
