@@ -6,7 +6,9 @@
 pub mod contents;
 mod digest;
 mod grammar;
+pub mod minisig;
 mod reference;
+pub mod sha256sum;
 
 pub use digest::{Digest, Hashing, InvalidDigest, Mismatch};
 pub use reference::{InvalidReference, Part, Problem, Reference};

@@ -410,3 +410,36 @@ fn a_folder_that_is_not_there_is_the_stores_trouble() {
 fn a_media_type_says_how_a_layer_is_packed(#[case] media_type: &str, #[case] expected: Option<Packing>) {
     assert_eq!(Packing::of_media_type(media_type), expected);
 }
+
+/// Each bug, and one of the tests above that it breaks.
+#[cfg(feature = "seeded-bugs")]
+mod bugs {
+    use windlass_plan::bug::Bug;
+
+    use super::*;
+
+    #[rstest]
+    #[case::a_file_deleted(&[file("a"), Tar::default().file("usr/bin/.wh.minio", b"")])]
+    #[case::its_folder_opaque(&[file("a"), Tar::default().file("usr/bin/.wh..wh..opq", b"")])]
+    fn deletions_that_are_ignored_are_caught(#[case] layers: &[Tar]) {
+        support::caught(Bug::WhiteoutIgnored, || a_file_is_what_a_container_sees(layers, missing(true)));
+    }
+
+    #[rstest]
+    #[case::the_file(FILE, b'2', not_a_file(Kind::SymbolicLink))]
+    #[case::a_hard_link(FILE, b'1', not_a_file(Kind::HardLink))]
+    #[case::its_folder("usr/bin", b'2', parent(Kind::SymbolicLink))]
+    fn links_that_are_followed_are_caught(#[case] name: &str, #[case] flag: u8, #[case] expected: Refusal) {
+        support::caught(Bug::LinkFollowed, || {
+            what_is_no_plain_file_is_refused_by_name(name, flag, expected.clone(), false);
+        });
+    }
+
+    #[rstest]
+    #[case::other_bytes(|| other_bytes_than_the_manifest_names_are_noticed(|archive| archive[600] ^= 1, true))]
+    #[case::a_layer_that_lacks_the_file(a_layer_that_lacks_the_file_is_believed_only_if_it_is_the_right_one)]
+    #[case::another_archive(another_archive_than_the_config_names_is_noticed)]
+    fn layers_that_are_not_hashed_are_caught(#[case] test: fn()) {
+        support::caught(Bug::LayerNotHashed, test);
+    }
+}

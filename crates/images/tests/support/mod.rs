@@ -206,3 +206,14 @@ pub fn refusal(error: Error) -> Refusal {
         | Error::Store { .. }) => panic!("{error}"),
     }
 }
+
+/// Shows that a test fails with this bug planted, and passes without.
+#[cfg(feature = "seeded-bugs")]
+pub fn caught(bug: windlass_plan::bug::Bug, test: impl Fn()) {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    test();
+    windlass_plan::bug::plant(Some(bug));
+    let result = catch_unwind(AssertUnwindSafe(&test));
+    windlass_plan::bug::plant(None);
+    assert!(result.is_err(), "{bug:?} is not noticed");
+}
