@@ -23,6 +23,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use windlass_plan::bug::{self, Bug};
 
 pub use self::{
     error::{Class, Corruption, Error, Kind, Refusal},
@@ -203,7 +204,7 @@ fn read<S: Read>(
     // First whether these are the layer's bytes at all: what somebody else sent proves nothing about the image.
     fetched.finish(layer)?;
     scanned?;
-    if diff_id != layer.diff_id && !windlass_plan::bug::active(windlass_plan::bug::Bug::LayerNotHashed) {
+    if diff_id != layer.diff_id && !bug::active(Bug::LayerNotHashed) {
         return Err(Error::corrupt(layer, Corruption::DiffId { wanted: layer.diff_id.clone(), found: diff_id }));
     }
     Ok(layer.size)

@@ -4,7 +4,7 @@ use std::{
     fs::{self, File, Permissions},
     io::{self, Read, Write},
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use serde::{Deserialize, Serialize};
@@ -89,7 +89,7 @@ impl<'a> Folder<'a> {
             return Ok(None);
         }
         for (path, file) in paths.iter().zip(&record.files) {
-            if !self.still_is(&self.0.join(path.file_name()), file)? {
+            if !still_is(&self.0.join(path.file_name()), file)? {
                 return Ok(None);
             }
         }
@@ -103,24 +103,6 @@ impl<'a> Folder<'a> {
             Ok(_) => Ok(serde_json::from_slice(&text).ok()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::store("reading", &path, &error)),
-        }
-    }
-
-    fn still_is(&self, path: &Path, file: &ExtractedFile) -> Result<bool, Error> {
-        let wrong = |error: io::Error| Error::store("reading", path, &error);
-        match fs::symlink_metadata(path) {
-            Ok(found) if found.is_file() && found.len() == file.size => {}
-            Ok(_) => return Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(wrong(error)),
-        }
-        let mut opened = File::open(path).map_err(wrong)?;
-        let (mut hashing, mut buffer) = (Hashing::default(), vec![0; BUFFER]);
-        loop {
-            match opened.read(&mut buffer).map_err(wrong)? {
-                0 => return Ok(hashing.check(&file.digest).is_ok()),
-                read => hashing.update(buffer.get(..read).unwrap_or_default()),
-            }
         }
     }
 
@@ -169,7 +151,25 @@ impl<'a> Folder<'a> {
     }
 }
 
-fn remove(path: &PathBuf) -> Result<(), Error> {
+fn still_is(path: &Path, file: &ExtractedFile) -> Result<bool, Error> {
+    let wrong = |error: io::Error| Error::store("reading", path, &error);
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_file() && found.len() == file.size => {}
+        Ok(_) => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(wrong(error)),
+    }
+    let mut opened = File::open(path).map_err(wrong)?;
+    let (mut hashing, mut buffer) = (Hashing::default(), vec![0; BUFFER]);
+    loop {
+        match opened.read(&mut buffer).map_err(wrong)? {
+            0 => return Ok(hashing.check(&file.digest).is_ok()),
+            read => hashing.update(buffer.get(..read).unwrap_or_default()),
+        }
+    }
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

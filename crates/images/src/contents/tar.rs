@@ -119,7 +119,9 @@ impl<'a, 'b, S: Read> Archive<'a, 'b, S> {
             self.only_zeros()?;
             return Ok(None);
         }
-        Header::new(block).map(Some)
+        let header = Header(block);
+        header.check_sum()?;
+        Ok(Some(header))
     }
 
     /// After the end there is padding, and nothing that another reader could take for more entries.
@@ -173,12 +175,12 @@ impl<'a, 'b, S: Read> Archive<'a, 'b, S> {
 struct Header([u8; BLOCK]);
 
 impl Header {
-    fn new(block: [u8; BLOCK]) -> Result<Self, Refusal> {
-        let header = Self(block);
-        let field = 148..156;
-        let sum: u64 =
-            block.iter().enumerate().map(|(at, byte)| u64::from(if field.contains(&at) { b' ' } else { *byte })).sum();
-        if octal(header.field(148, 8))? == sum { Ok(header) } else { Err(Refusal::Checksum) }
+    fn check_sum(&self) -> Result<(), Refusal> {
+        // The sum's own field counts as spaces.
+        let own = 148..156;
+        let counted = |(at, byte): (usize, &u8)| u64::from(if own.contains(&at) { b' ' } else { *byte });
+        let sum: u64 = self.0.iter().enumerate().map(counted).sum();
+        if octal(self.field(148, 8))? == sum { Ok(()) } else { Err(Refusal::Checksum) }
     }
 
     fn field(&self, at: usize, length: usize) -> &[u8] {

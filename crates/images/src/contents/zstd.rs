@@ -18,13 +18,15 @@ pub(super) struct Frames<R> {
     source: R,
     decoder: FrameDecoder,
     in_frame: bool,
+    /// There was a frame: nothing at all is no Zstandard.
+    any: bool,
 }
 
 impl<R: BufRead> Frames<R> {
     pub(super) fn new(source: R) -> Self {
         let mut decoder = FrameDecoder::new();
         decoder.set_max_window_size(WINDOW);
-        Self { source, decoder, in_frame: false }
+        Self { source, decoder, in_frame: false, any: false }
     }
 
     /// Goes to the next frame with bytes in it; false at the end.
@@ -32,7 +34,7 @@ impl<R: BufRead> Frames<R> {
         while !self.source.fill_buf()?.is_empty() {
             match self.decoder.reset(&mut self.source) {
                 Ok(()) => {
-                    self.in_frame = true;
+                    (self.in_frame, self.any) = (true, true);
                     return Ok(true);
                 }
                 Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame { length, .. })) => {
@@ -44,7 +46,7 @@ impl<R: BufRead> Frames<R> {
                 Err(error) => return Err(io::Error::other(error)),
             }
         }
-        Ok(false)
+        if self.any { Ok(false) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
     fn check(&self) -> io::Result<()> {

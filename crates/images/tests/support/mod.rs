@@ -187,6 +187,11 @@ impl Read for Counted {
     }
 }
 
+/// A new folder, in memory where that can be had: thousands of inputs are unpacked and synced.
+pub fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
 /// The names in a folder.
 pub fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> =

@@ -71,22 +71,17 @@ impl Release {
     /// MinIO orders releases by their time alone, so hotfixes of one release, named after commits, have no order.
     pub fn next_to(&self, other: &Self) -> Age {
         let order = match (self.moment, other.moment) {
-            (Moment::Second(this), Moment::Second(that)) => this.cmp(&that),
-            (Moment::Day(this), Moment::Day(that)) => this.cmp(&that),
-            (Moment::Second(this), Moment::Day(day)) => match this.date().cmp(&day) {
-                Ordering::Equal => return Age::Unknown,
-                order => order,
-            },
-            (Moment::Day(day), Moment::Second(that)) => match day.cmp(&that.date()) {
-                Ordering::Equal => return Age::Unknown,
-                order => order,
-            },
+            (Moment::Second(this), Moment::Second(that)) => Some(this.cmp(&that)),
+            (Moment::Day(this), Moment::Day(that)) => Some(this.cmp(&that)),
+            // On one day, the one whose time is not known may have come before or after the other.
+            (Moment::Second(this), Moment::Day(day)) => Some(this.date().cmp(&day)).filter(|order| order.is_ne()),
+            (Moment::Day(day), Moment::Second(that)) => Some(day.cmp(&that.date())).filter(|order| order.is_ne()),
         };
         match order {
-            Ordering::Less => Age::Older,
-            Ordering::Greater => Age::Newer,
-            Ordering::Equal if self.hotfix == other.hotfix => Age::Same,
-            Ordering::Equal => Age::Unknown,
+            Some(Ordering::Less) => Age::Older,
+            Some(Ordering::Greater) => Age::Newer,
+            Some(Ordering::Equal) if self.hotfix == other.hotfix => Age::Same,
+            Some(Ordering::Equal) | None => Age::Unknown,
         }
     }
 

@@ -64,7 +64,7 @@ fn around_version(tag: &str) -> Result<(&str, &str), NoHabit> {
     let none = || NoHabit::NoVersion(tag.to_owned());
     let (run, behind) = found.ok_or_else(none)?;
     run.parse::<Version>().map_err(|_| none())?;
-    let before = tag.get(..tag.len() - run.len() - behind.len()).unwrap_or_default();
+    let before = tag.strip_suffix(behind).and_then(|front| front.strip_suffix(run)).unwrap_or_default();
     match behind.chars().next() {
         // Build metadata is of the version, not of the tag.
         None | Some('_') => Ok((before, "")),
