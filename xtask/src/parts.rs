@@ -311,9 +311,10 @@ fn kubectl() -> Result<Outcome> {
     real("kubectl", &["--program", &demo.to_string_lossy()])
 }
 
-/// What the planner's own stories must notice, and what the rehearsal must.
+/// What the planner's own stories must notice, what images' own tests must, and what the rehearsal must.
 fn bugs() -> Result<Outcome> {
     cargo(&["test", "--quiet", "--package", "windlass-plan", "--features", "seeded-bugs"])?;
+    cargo(&["test", "--quiet", "--package", "windlass-images", "--features", "seeded-bugs"])?;
     rehearse("bugs", &[])
 }
 

@@ -143,6 +143,15 @@ fn run(target: &Target, random: &mut Random, times: usize, mut found: impl FnMut
     None
 }
 
+/// Layers are held against what they come to when applied from below: that must notice, too.
+#[cfg(feature = "seeded-bugs")]
+#[test]
+fn deletions_that_are_ignored_are_caught() {
+    support::caught(windlass_plan::bug::Bug::WhiteoutIgnored, || {
+        (overlay::run)(b"f usr/bin/minio\n-\nw usr/bin\n");
+    });
+}
+
 /// Run by `cargo xtask fuzz`, which says for how long.
 #[test]
 #[ignore = "runs for as long as it is told to"]

@@ -80,7 +80,8 @@ fn without_pre_release(suffix: &str) -> &str {
     if !is_pre_release(inside) {
         return suffix;
     }
-    inside.find('-').and_then(|next| inside.get(next..)).unwrap_or_default()
+    // What is left may be such a part once more: -alpha-nightly.
+    inside.find('-').and_then(|next| inside.get(next..)).map_or("", without_pre_release)
 }
 
 fn is_pre_release(suffix: &str) -> bool {
@@ -112,6 +113,7 @@ mod tests {
     #[case::own_build("3.6.6+k3s1", "v3.6.5-k3s1", "v3.6.6_k3s1")]
     #[case::from_a_pre_release("8.5.0", "v8.5.0-alpha.1", "v8.5.0")]
     #[case::from_a_decorated_pre_release("8.5.0", "v8.5.0-rc.1-debian-12", "v8.5.0-debian-12")]
+    #[case::from_two_at_once("8.5.0", "v8.5.0-alpha-nightly", "v8.5.0")]
     #[case::to_a_pre_release("8.5.0-rc.1", "v8.4.0-debian-12", "v8.5.0-rc.1-debian-12")]
     #[case::from_a_build("8.5.1", "8.5.0_hotfix", "8.5.1")]
     #[case::words_that_only_begin_like_that("3.6.6", "3.6.5-prepared", "3.6.6-prepared")]
