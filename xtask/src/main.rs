@@ -1,4 +1,4 @@
-//! The project's chores: `cargo xtask test`, `generate`, `cluster`, `e2e`, `image`.
+//! The project's chores: `cargo xtask test`, `generate`, `fuzz`, `cluster`, `e2e`, `image`.
 #![expect(clippy::print_stdout, reason = "a program whose output is its purpose")]
 
 mod citations;
@@ -35,6 +35,18 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Feed whatever reads foreign bytes with inputs that nobody would write
+    Fuzz {
+        /// For how long
+        #[arg(long, default_value_t = 1)]
+        minutes: u64,
+        /// Where to begin; the same for the same inputs
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Keep inputs whose kind of answer no kept input has
+        #[arg(long)]
+        keep: bool,
+    },
     /// A real Kubernetes on this machine: up, down, status
     #[command(disable_help_flag = true)]
     Cluster(Words),
@@ -63,6 +75,7 @@ fn main() -> Result<ExitCode> {
     match Arguments::parse().chore {
         Chore::Test { part, list } => parts::run(part.as_deref(), list),
         Chore::Generate { check } => generate::run(check).map(|()| ExitCode::SUCCESS),
+        Chore::Fuzz { minutes, seed, keep } => shell::fuzz(minutes, seed, keep),
         Chore::Cluster(Words { words }) => shell::e2e("cluster", &words),
         Chore::E2e(Words { words }) => shell::e2e("e2e", &words),
         Chore::Conformance(Words { words }) => shell::e2e("conformance", &words),

@@ -124,3 +124,18 @@ pub fn e2e(command: &str, words: &[String]) -> Result<ExitCode> {
         .context("cargo can't be started")?;
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
+
+/// The mutating test of `crates/images/tests/fuzz`; its exit code is ours.
+pub fn fuzz(minutes: u64, seed: u64, keep: bool) -> Result<ExitCode> {
+    let mut cargo = plain_cargo();
+    cargo
+        .args(["test", "--quiet", "--package", "windlass-images", "--test", "fuzz"])
+        .args(["--", "--ignored", "--exact", "minutes", "--nocapture"])
+        .env("WINDLASS_FUZZ_MINUTES", minutes.to_string())
+        .env("WINDLASS_FUZZ_SEED", seed.to_string());
+    if keep {
+        cargo.env("WINDLASS_FUZZ_KEEP", "yes");
+    }
+    let status = cargo.status().context("cargo can't be started")?;
+    Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+}

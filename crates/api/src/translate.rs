@@ -16,6 +16,7 @@ use windlass_plan::{
     request::{self, Requests},
     snapshot,
     stage::{self, StageKind},
+    version::tag_for,
     want::{self, Target},
     window::{NotAWindow, Window},
     workload::Revision,
@@ -124,13 +125,11 @@ fn written_order(order: windlass_plan::Order) -> Order {
     }
 }
 
-/// Today's repository with the version as its tag, in the tag's own habit of a leading `v`.
+/// Today's repository with the version in its tag, whatever else is in the tag kept. Where that would be guessing, a person has to say.
 fn image_for(version: &str, todays_image: &str) -> Result<Reference, Hold> {
     let today = todays_image.parse::<Reference>().map_err(|error| invalid("the StatefulSet's image", &error))?;
-    let bare = version.strip_prefix('v').unwrap_or(version);
-    let habit = if today.tag().is_some_and(|tag| tag.starts_with('v')) { "v" } else { "" };
-    // A tag can't hold build metadata's plus sign; registries write an underscore for it.
-    let tag = format!("{habit}{}", bare.replace('+', "_"));
+    let tag = tag_for(version, today.tag())
+        .map_err(|error| invalid("spec.image", &format!("{error}, so the new image has to be named here")))?;
     if today.tag() == Some(&tag) {
         // Already there, perhaps pinned by a digest: no reason to restart anybody.
         return Ok(today);
@@ -562,6 +561,8 @@ mod tests {
         "pd:v8.1.0@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
         "pd:v8.1.0@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
     )]
+    #[case::decoration_is_kept("version: 3.6.6", "etcd:v3.6.5-debian-12-r1", "etcd:v3.6.6-debian-12-r1")]
+    #[case::own_image_for_a_tag_without_a_version("version: 8.5.1\nimage: pd:v8.5.1", "pd:latest", "pd:v8.5.1")]
     #[case::own_image("version: 8.5.1\nimage: mirror.example/pd:custom", "pd:v8.1.0", "mirror.example/pd:custom")]
     fn the_image_is_todays_with_the_new_tag(#[case] yaml: &str, #[case] today: &str, #[case] expected: &str) {
         assert_eq!(want(&spec(yaml), today).unwrap().target.image, expected);
@@ -570,6 +571,9 @@ mod tests {
     #[rstest]
     #[case::version("version: latest", "pd:v8.1.0", "spec.version")]
     #[case::image("version: 8.5.1\nimage: 'PD:8:5'", "pd:v8.1.0", "spec.image")]
+    #[case::a_tag_without_a_version("version: 8.5.1", "pd:latest", "spec.image: today's tag \"latest\" has no version")]
+    #[case::a_tag_with_two("version: 8.5.1", "pd:v8.1.0-alpine3.20.1", "spec.image: today's tag")]
+    #[case::no_tag("version: 8.5.1", "pd", "spec.image: today's image has no tag")]
     #[case::todays_image("version: 8.5.1", "::", "the StatefulSet's image")]
     #[case::deadline(
         "version: 8.5.1\nupgrade: { deadlines: { ready: soon } }",

@@ -235,6 +235,14 @@ pub enum Bug {
     UnknownVerifies,
     /// What was verified under one policy is verified under every other.
     CacheIgnoresPolicy,
+    /// What an upper layer deletes is taken from a lower one.
+    WhiteoutIgnored,
+    /// A link where a file or its folder should be is let pass: the file comes from wherever the path leads.
+    LinkFollowed,
+    /// A layer is believed without comparing its digests.
+    LayerNotHashed,
+    /// A signed file is of the release that it is offered as, whatever it was signed as.
+    ReleaseNameTrusted,
 }
 
 #[cfg(feature = "seeded-bugs")]

@@ -1,6 +1,12 @@
 //! Versions of the systems that are upgraded.
 
+mod release;
+mod tag;
+
 use std::{fmt, str::FromStr};
+
+pub use release::{Age, Blocked, NotARelease, Release, Step};
+pub use tag::{NoHabit, tag_for};
 
 /// A system's version. Written with or without a leading `v`, compared as a semantic version, build metadata ignored.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -102,12 +102,16 @@ const IN_IMAGES: &[Bug] = &[
     Bug::AttestationCounts,
     Bug::CacheIgnoresPolicy,
     Bug::CredentialsFollowRedirect,
+    Bug::LayerNotHashed,
+    Bug::LinkFollowed,
     Bug::LogSkipped,
     Bug::PayloadDigestIgnored,
     Bug::PlatformNotChecked,
     Bug::RedirectAnywhere,
+    Bug::ReleaseNameTrusted,
     Bug::SizeUnbounded,
     Bug::UnknownVerifies,
+    Bug::WhiteoutIgnored,
 ];
 
 /// What only an administrator can bring about: `tests/rights.rs` catches these.

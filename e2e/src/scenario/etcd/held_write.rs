@@ -16,8 +16,11 @@ const SETS: &str = "/statefulsets/";
 /// The operator goes on when what it sent can't land any more, and what lands all the same is refused.
 pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     let hold = Hold::before(&trial.site.cluster.kubeconfig()).await?;
-    let operator = trial.site.windlass.start_at("etcd-held-write", 15, &hold.server).await?;
-    trial.operators.push(operator);
+    // From here on by way of the proxy.
+    for operator in &mut trial.operators {
+        operator.kill()?;
+    }
+    trial.operators = vec![trial.site.windlass.start_at("etcd-held-write", 15, &hold.server).await?];
     trial.resource.ready_at(&trial.pair()?.old.version, 60).await?;
 
     let begun = Timestamp::now();

@@ -99,7 +99,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "etcd-held-write",
         shows: "a write of the operator is not answered: it decides nothing until that can't land any more, and then it is refused",
-        operators: Operators::Local { count: 0, lease_seconds: 15 },
+        operators: Operators::Local { count: 1, lease_seconds: 15 },
         run: |trial| Box::pin(held_write::run(trial)),
         ..USUAL
     },
