@@ -50,11 +50,15 @@ impl Server {
         let kept = server.heard.clone();
         tokio::spawn(async move {
             while let Ok((mut socket, _)) = listener.accept().await {
-                let (mut request, mut piece) = (Vec::new(), vec![0; 65_536]);
+                let (mut request, mut piece, mut wanted) = (Vec::new(), vec![0; 65_536], false);
                 while !is_whole(&request) {
                     match socket.read(&mut piece).await {
                         Ok(read) if read > 0 => request.extend_from_slice(&piece[..read]),
                         Ok(_) | Err(_) => break,
+                    }
+                    if !wanted && asks(&request) {
+                        wanted = true;
+                        let _ = socket.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await;
                     }
                 }
                 let number = {
@@ -75,6 +79,12 @@ impl Server {
     fn heard(&self) -> Vec<String> {
         self.heard.lock().unwrap().iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect()
     }
+}
+
+/// Whether the body is held back until it is wanted.
+fn asks(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request).to_lowercase();
+    text.split_once("\r\n\r\n").is_some_and(|(head, _)| head.contains("\r\nexpect: 100-continue"))
 }
 
 fn is_whole(request: &[u8]) -> bool {

@@ -7,7 +7,15 @@
 //! pooled connection, a retry or a proxy would lose that. For the same reason the connection lives inside the call's
 //! future: giving the call up closes it. None of these may be added here.
 
-use std::{error::Error, io, net::SocketAddr, sync::Arc};
+use std::{
+    error::Error,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures::{
@@ -15,9 +23,13 @@ use futures::{
     future::{BoxFuture, Either, select},
     stream,
 };
-use http::{HeaderValue, Request, Response, header};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::{body::Body, client::conn::http1};
+use hyper::{
+    body::{Body, Frame, SizeHint},
+    client::conn::http1,
+    ext::on_informational,
+};
 use hyper_util::rt::TokioIo;
 use rustls::{ClientConfig, RootCertStore, client::Resumption, crypto::ring};
 use rustls_pki_types::{
@@ -27,6 +39,8 @@ use rustls_pki_types::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
+    sync::Notify,
+    time::sleep,
 };
 use tokio_rustls::TlsConnector;
 
@@ -111,6 +125,56 @@ impl Network {
     }
 }
 
+/// How long a server has to say that it wants a body before it gets it unasked: many never say so.
+const UNASKED: Duration = Duration::from_secs(1);
+
+/// A body that is held back until the server wants it. One that refuses the request does so on its head, and closes; with a body on its way it
+/// would reset the connection, and what it said would be lost.
+struct Wanted<B> {
+    asked: Option<BoxFuture<'static, ()>>,
+    body: B,
+}
+
+impl<B: Body + Unpin> Body for Wanted<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        if let Some(asked) = &mut self.asked {
+            ready!(asked.as_mut().poll(cx));
+            self.asked = None;
+        }
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Asks whether the body is wanted, where there is one.
+fn asking<B: Body>(mut request: Request<B>) -> Request<Wanted<B>> {
+    if request.body().is_end_stream() {
+        return request.map(|body| Wanted { asked: None, body });
+    }
+    request.headers_mut().insert(header::EXPECT, HeaderValue::from_static("100-continue"));
+    let wanted = Arc::new(Notify::new());
+    let heard = Arc::clone(&wanted);
+    on_informational(&mut request, move |answer| {
+        if answer.status() == StatusCode::CONTINUE {
+            heard.notify_one();
+        }
+    });
+    let asked = async move {
+        let _either = select(std::pin::pin!(wanted.notified()), std::pin::pin!(sleep(UNASKED))).await;
+    };
+    request.map(|body| Wanted { asked: Some(asked.boxed()), body })
+}
+
 impl Network {
     /// Sends a request whose body may be long, and is read as it is sent.
     pub async fn upload<B>(&self, peer: &Peer, request: Request<B>) -> io::Result<Response<Bytes>>
@@ -118,7 +182,7 @@ impl Network {
         B: Body<Data = Bytes> + Unpin + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let request = addressed(peer, request)?;
+        let request = asking(addressed(peer, request)?);
         exchange(connect(self.tls.clone(), peer.clone()).await?, request).await
     }
 }

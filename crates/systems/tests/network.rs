@@ -313,6 +313,33 @@ async fn a_server_that_hangs_up_breaks_the_call() {
     assert!(matches!(found, Failure::Broken(_)), "{found:?}");
 }
 
+/// It refuses on the head and closes. A body on its way would have the connection reset, and the answer with it.
+#[tokio::test]
+async fn a_refusal_is_heard_before_a_long_body_is_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let mut heard = Vec::new();
+        while !heard.windows(4).any(|four| four == b"\r\n\r\n") {
+            heard.push(socket.read_u8().await.unwrap());
+        }
+        socket.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 6\r\n\r\ndenied").await.unwrap();
+        String::from_utf8(heard).unwrap().to_lowercase()
+    });
+    let peer = Peer {
+        pod: "store".into(),
+        address: "127.0.0.1".parse().unwrap(),
+        port,
+        server_name: "store.test".into(),
+        tls: false,
+    };
+    let body = http_body_util::Full::new(Bytes::from(vec![7; 32 << 20]));
+    let answer = Network::plain().upload(&peer, Request::put("/object").body(body).unwrap()).await.unwrap();
+    assert_eq!((answer.status().as_u16(), answer.body().as_ref()), (403, &b"denied"[..]));
+    assert!(server.await.unwrap().contains("\r\nexpect: 100-continue\r\n"), "it was not asked for");
+}
+
 #[tokio::test]
 async fn half_an_answer_is_no_answer() {
     let half = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n[]".to_vec();

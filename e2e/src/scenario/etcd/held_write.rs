@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::{
     audit::Request,
@@ -20,7 +21,13 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     for operator in &mut trial.operators {
         operator.kill()?;
     }
+    let before = election(trial).await?;
     trial.operators = vec![trial.site.windlass.start_at("etcd-held-write", 15, &hold.server).await?];
+    wait::until_so("the operator to take over and settle", 90, async || {
+        let now = election(trial).await?;
+        Ok(now["id"] != before["id"] && now["settled"] == true)
+    })
+    .await?;
     trial.resource.ready_at(&trial.pair()?.old.version, 60).await?;
 
     let begun = Timestamp::now();
@@ -56,6 +63,11 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     let waited = std::fs::read_to_string(&operator.log)?.matches("was not answered").count();
     ensure!(waited > 0, "the operator's log says nothing of it");
     Ok(())
+}
+
+/// Who acts on the resource.
+async fn election(trial: &Trial<'_>) -> Result<Value> {
+    Ok(trial.resource.whole().await?["status"]["election"].take())
 }
 
 /// The first thing that it writes then changes nothing but who touched it last.
