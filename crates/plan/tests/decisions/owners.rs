@@ -106,9 +106,10 @@ fn nobody_is_asked_where_nothing_is_to_be_written() {
 #[test]
 fn nothing_half_done_is_resumed_from_whoever_writes_again() {
     let mut view = View { record: None, resumed: true, owners: owned_by(vec![apply(ARGO, ALL)]), ..half_way(3, 0, 1) };
+    view.evictions = Evictions::Open;
     assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Halt(Reason::FieldOwned));
     view.owners = owned_by(vec![update("helm", ALL)]);
-    assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Act("MemberPermitted"));
+    assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Act("EvictionsHeld"));
 }
 
 /// The first write of an upgrade of three members that had no partition, seen to stand: everything is held.
@@ -230,11 +231,11 @@ fn a_partition_that_is_set_back_before_anybody_looks_is_foreign() {
 /// Where a record could not be kept, what we wrote is known by our name on it.
 #[test]
 fn a_partition_that_carries_our_name_is_ours() {
-    let mut view = half_way(5, 0, 2);
+    let mut view = View { evictions: Evictions::Open, ..half_way(5, 0, 2) };
     view.workload.strategy = Strategy::RollingUpdate { partition: 4 };
     assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Halt(Reason::StrategyChanged));
     view.owners = owned_by(vec![update(MANAGER, &[Field::Partition])]);
-    assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Act("MemberPermitted"));
+    assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Act("EvictionsHeld"));
 }
 
 #[test]
