@@ -5,9 +5,12 @@
 //!   theirs, and lets somebody go ──▶ held once, by the write that holds everybody who is not replaced ──▶ seen ──▶ halt, by name
 //!                                          └─ lost: tried again, a bounded number of times               │
 //!   set back again after that ◀──────────────────────────────────────────────────────────────────────────┘
-//!        └──▶ left alone, and said loudly: two writers that undo each other would free members at every turn
+//!        └──▶ left alone, and said loudly: two writers that undo each other would free members at every turn;
+//!             a leader whose turn is to come is asked to hand over, for nobody else asks it
 //! ```
 //! A person who has ended it says `resume`. What lets nobody go is only reported (`StrategyChanged`) and goes on when it is put back.
+
+use jiff::Timestamp;
 
 use crate::{
     bug::{self, Bug},
@@ -16,7 +19,7 @@ use crate::{
     owners::Field,
     reason::Reason,
     record::Record,
-    rollout::halt,
+    rollout::{alone, halt, hand_over},
     want::{Trigger, Want},
     workload::{Pod, Strategy, View},
 };
@@ -36,7 +39,7 @@ pub struct Contest {
 }
 
 /// What to do about a strategy of somebody else's; none where there is none to mind.
-pub(crate) fn mind(want: &Want, view: &View, record: &mut Record) -> Option<Decision> {
+pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
     if want.trigger != Trigger::Version {
         return None;
     }
@@ -56,7 +59,8 @@ pub(crate) fn mind(want: &Want, view: &View, record: &mut Record) -> Option<Deci
             Some(hold(record, pod, view))
         }
         Some(contest) if (contest.held || contest.holds >= PATIENCE) && !bug::active(Bug::StrategyFought) => {
-            Some(halt(contest.lost()))
+            let lost = contest.lost();
+            Some(lead_away(want, view, record, now).unwrap_or_else(|| halt(lost)))
         }
         Some(contest) => {
             contest.holds = contest.holds.saturating_add(1);
@@ -82,6 +86,18 @@ impl Contest {
             self.by
         );
         Hold::new(Reason::FieldOwned, message)
+    }
+}
+
+/// Kubernetes will come to the leader, and asks nobody: leadership goes elsewhere before that. None where there is nothing to ask for, or it was
+/// asked for already.
+fn lead_away(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
+    let Strategy::RollingUpdate { partition } = view.workload.strategy else { return None };
+    let leads = |pod: &&Pod| view.quorum.leader.is(&pod.name) && pod.index >= partition && !pod.terminating;
+    let leader = view.outdated().find(leads).filter(|_| !alone(view))?;
+    match hand_over(want, view, record, leader, now)? {
+        asked @ Decision::Act(_) => Some(asked),
+        Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done => None,
     }
 }
 

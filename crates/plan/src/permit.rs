@@ -22,7 +22,7 @@ use crate::{
 
 /// What to do about the permit that stands; none if none of ours does.
 pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
-    if let Some(decision) = contest::mind(want, view, record) {
+    if let Some(decision) = contest::mind(want, view, record, now) {
         return Some(decision);
     }
     let (pod, partition) = standing(view, record)?;

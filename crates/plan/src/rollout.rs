@@ -370,7 +370,13 @@ fn overdue_halt(record: &Record, hold: &Hold) -> Decision {
 }
 
 /// The leader's turn has come. None when leadership may be taken as moved.
-fn hand_over(want: &Want, view: &View, record: &mut Record, victim: &Pod, now: Timestamp) -> Option<Decision> {
+pub(crate) fn hand_over(
+    want: &Want,
+    view: &View,
+    record: &mut Record,
+    victim: &Pod,
+    now: Timestamp,
+) -> Option<Decision> {
     let to = match handover::target(want, view, victim) {
         Ok(to) => to.name.clone(),
         Err(hold) => return Some(wait_or_halt(hold)),

@@ -339,7 +339,7 @@ impl Judge<'_> {
         let free = self.replaceable(name, after);
         let set = self.sets.entry(name.clone()).or_default();
         if ours {
-            set.held_once |= set.opened.is_some() && free.is_empty();
+            set.held_once |= set.opened.is_some() && free.len() < held.len();
             set.opened = set.opened.filter(|_| free.iter().any(|pod| held.contains(pod)));
         } else if set.upgrading && free.iter().any(|pod| !held.contains(pod)) {
             set.opened = set.opened.or(Some(at));
@@ -548,9 +548,14 @@ impl Judge<'_> {
             return;
         }
         if let Some(since) = set.opened {
+            let truth = set.truths.last();
+            let leads = truth.is_some_and(|(_, truth)| truth.members.iter().any(|one| one.pod == pod.1 && one.leader));
+            let alone = set.object.pointer("/spec/replicas") == Some(&Value::from(1));
             let (in_time, held_once) = (at.duration_since(since).unsigned_abs() < REACTION, set.held_once);
             if in_time || held_once || self.was_absent(since, at) {
                 self.verdict.races += 1;
+                // Their doing, and still one that we could have led away from.
+                self.verdict.leader_restarts += usize::from(leads && !alone && !in_time);
             } else {
                 self.violation(at, &format!("{} deleted under somebody else's strategy that we did not hold", pod.1));
             }

@@ -160,8 +160,10 @@ pub fn the_original_partition_is_foreign_and_held_once() {
 
     let view = reset(&View { record: second.record, ..view }, 0);
     let third = plan(&want(NEW), &view);
-    assert_eq!(answer(&third.decision), Answer::Halt(Reason::FieldOwned), "no duel");
-    assert!(hold(&third.decision).message.contains("set the update strategy back again"), "{third:?}");
+    assert_eq!(third.decision, Decision::Act(Step::HandOver { from: name(2), to: name(0) }), "its turn comes first");
+    let fourth = decide(&want(NEW), &View { record: third.record, ..view });
+    assert_eq!(answer(&fourth), Answer::Halt(Reason::FieldOwned), "no duel");
+    assert!(hold(&fourth).message.contains("set the update strategy back again"), "{fourth:?}");
 }
 
 /// The record is all that outlives a restart, and nothing of this is kept elsewhere.
@@ -261,6 +263,9 @@ fn a_rolling_update_half_way_becomes_on_delete_again_once() {
     let second = plan(&want(NEW), &view);
     assert_eq!(answer(&second.decision), Answer::Halt(Reason::FieldOwned));
     let view = reset(&View { record: second.record, ..view }, 0);
+    let third = plan(&want(NEW), &view);
+    assert_eq!(third.decision, Decision::Act(Step::HandOver { from: name(0), to: name(2) }));
+    let view = View { record: third.record, ..view };
     assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Halt(Reason::FieldOwned));
 }
 
