@@ -43,8 +43,15 @@ pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp
     if want.trigger != Trigger::Version {
         return None;
     }
-    if view.resumed {
-        record.contest = None;
+    if view.resumed && record.contest.take().is_some() && view.permitted().is_none() {
+        match (record.order, view.workload.strategy) {
+            // What they left lets nobody go: it is as good as ours, and a person says that it is over.
+            (Order::ReverseOrdinal, Strategy::RollingUpdate { partition }) => {
+                record.move_partition(partition, partition)
+            }
+            (Order::LeaderLast, Strategy::RollingUpdate { .. }) => return Some(Decision::Act(Step::PutBackStrategy)),
+            (Order::ReverseOrdinal | Order::LeaderLast, Strategy::OnDelete) => {}
+        }
     }
     let ours = order::strategy_is_ours(view, record).is_ok();
     let Some(pod) = view.permitted() else {

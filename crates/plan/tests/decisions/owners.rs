@@ -5,6 +5,7 @@ use std::time::Duration;
 use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Plan, Reason, Step, View, Want,
+    contest::Contest,
     owners::{Field, MANAGER, Operation, Owner, Owners},
     rollout,
     want::Trigger,
@@ -190,6 +191,24 @@ pub fn a_hold_that_is_lost_is_tried_again_and_not_for_ever() {
         view.record = plan.record;
     }
     assert_eq!(writes, 3);
+}
+
+/// Left alone, Kubernetes has replaced everybody by itself: what stands is theirs, lets nobody go, and is taken as it is.
+#[test]
+fn what_they_left_is_taken_as_it_is_when_a_person_resumes() {
+    let mut view = reset(&half_way(3, 2, 3), 0);
+    let record = record_mut(&mut view);
+    record.partition = 2;
+    record.contest = Some(Contest { by: ARGO.into(), holds: 1, held: true });
+    view.evictions = Evictions::Open;
+    assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Halt(Reason::FieldOwned));
+    view.resumed = true;
+    view.workload.current_revision = revision(NEW);
+    assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Act("Parked"));
+    let mut view = reset(&half_way_on_delete(3, 0, 3), 0);
+    record_mut(&mut view).contest = Some(Contest { by: ARGO.into(), holds: 1, held: true });
+    view.resumed = true;
+    assert_eq!(decide(&want(NEW), &view), Decision::Act(Step::PutBackStrategy));
 }
 
 /// A paused upgrade is minded like any other: Kubernetes does not know that it is paused.
