@@ -948,6 +948,12 @@ pub struct Policy {
     /// They count in no quorum, are handed no leadership and are not upgraded. Otherwise an upgrade waits until they are promoted or gone.
     #[serde(default)]
     pub accept_non_voters: bool,
+    /// Field managers that own the image or the update strategy of the StatefulSet, as `metadata.managedFields` names them, and were told to leave
+    /// both alone. Without this an upgrade does not begin where such a one writes again by itself: Argo CD, Flux, whoever uses server-side apply. An
+    /// owner that controls the StatefulSet is named as KIND/NAME.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), inner(length(min = 1, max = 253)), extend("x-kubernetes-list-type" = "set"))]
+    pub accept_owners: Vec<String>,
 }
 
 /// Edge-triggered requests: any value that differs from the one handled last (see status.requests) asks anew.

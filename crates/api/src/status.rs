@@ -151,6 +151,15 @@ pub struct Upgrade {
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub previous_partitions: Vec<i32>,
+    /// When the template was last written, or was about to be; when it began, where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template_at: Option<MicroTime>,
+    /// How often in a row it was written without having been seen to stand.
+    #[serde(default)]
+    pub template_writes: i32,
+    /// Somebody else set the update strategy back, and nothing goes on until a person resumes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contest: Option<Contest>,
     /// The members that are done.
     #[serde(default)]
     pub completed_pods: Vec<String>,
@@ -200,6 +209,19 @@ pub struct Upgrade {
     /// The act that was decided last, by name and object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
+}
+
+/// An update strategy that somebody else set back half way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Contest {
+    /// Who did, as far as the StatefulSet's managedFields tell.
+    pub by: String,
+    /// How often Windlass wrote what holds everybody.
+    pub holds: i32,
+    /// That was seen to stand. It is not written again.
+    #[serde(default)]
+    pub held: bool,
 }
 
 /// A version and its image.

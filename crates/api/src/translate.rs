@@ -25,8 +25,8 @@ use windlass_plan::{
 use crate::{
     quorum_cluster::{Backup, Deadlines, Gates, MaintenanceWindow, Order, QuorumClusterSpec, Trigger},
     status::{
-        ApprovalStatus, Election, GateStatus, GivenUp, HandOver, Mark, NextTarget, PodDuration, PodSince, Question,
-        QuorumClusterStatus, Snapshot, SnapshotAttempt, Stage, Upgrade,
+        ApprovalStatus, Contest, Election, GateStatus, GivenUp, HandOver, Mark, NextTarget, PodDuration, PodSince,
+        Question, QuorumClusterStatus, Snapshot, SnapshotAttempt, Stage, Upgrade,
     },
 };
 
@@ -46,6 +46,7 @@ pub fn want(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Want, Hold> 
         allow_downgrade: spec.policy.allow_downgrade,
         accept_downtime: spec.policy.accept_downtime,
         accept_non_voters: spec.policy.accept_non_voters,
+        accept_owners: spec.policy.accept_owners.iter().cloned().collect(),
         deadlines: deadlines(&spec.upgrade.deadlines)?,
         snapshot: snapshot_deadline(spec)?,
         pre_pull: pull_deadline(spec)?,
@@ -275,6 +276,9 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         started_at,
         current_partition,
         previous_partitions,
+        template_at,
+        template_writes,
+        contest,
         completed_pods,
         progress: _,
         highest_led_version,
@@ -313,6 +317,15 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
             .iter()
             .map(|value| number("previousPartitions", *value))
             .collect::<Result<_, _>>()?,
+        template_at: template_at.as_ref().map_or(started_at.0, |at| at.0),
+        template_writes: number("templateWrites", *template_writes)?,
+        contest: contest
+            .as_ref()
+            .map(|written| {
+                let holds = number("contest.holds", written.holds)?;
+                Ok(windlass_plan::contest::Contest { by: written.by.clone(), holds, held: written.held })
+            })
+            .transpose()?,
         completed: completed_pods.iter().map(MemberName::new).collect(),
         highest_led: highest_led_version.as_deref().map(|text| version("highestLedVersion", text)).transpose()?,
         hand_overs: number("handOvers", *hand_overs)?,
@@ -402,6 +415,9 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         started_at,
         partition,
         previous_partitions,
+        template_at,
+        template_writes,
+        contest,
         completed,
         highest_led,
         hand_overs,
@@ -430,6 +446,13 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         started_at: MicroTime(*started_at),
         current_partition: number(*partition),
         previous_partitions: previous_partitions.iter().map(|value| number(*value)).collect(),
+        template_at: Some(MicroTime(*template_at)),
+        template_writes: number(*template_writes),
+        contest: contest.as_ref().map(|contest| Contest {
+            by: contest.by.clone(),
+            holds: number(contest.holds),
+            held: contest.held,
+        }),
         completed_pods: completed.iter().map(ToString::to_string).collect(),
         progress: format!("{}/{replicas}", completed.len()),
         highest_led_version: highest_led.as_ref().map(ToString::to_string),

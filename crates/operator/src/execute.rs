@@ -21,6 +21,7 @@ use windlass_api::{QuorumCluster, status::Pulling};
 use windlass_plan::{
     MemberName, Reason, Step,
     bug::{self, Bug},
+    owners::MANAGER,
     workload::Strategy,
 };
 
@@ -34,6 +35,11 @@ use crate::{
     system::{self, Line},
     validate::{budget_name, init_containers},
 };
+
+/// How every write of ours says whose it is. Whose fields are whose is read back from that (H39).
+fn as_us() -> PatchParams {
+    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
+}
 
 /// Who touched an object last, and as what.
 const TOUCHED: &str = "windlass.dev/touched-by";
@@ -196,7 +202,7 @@ pub async fn patch_set(actor: Actor<'_>, set: &StatefulSet, mut patch: Vec<serde
     let patch: json_patch::Patch = serde_json::from_value(patch.into()).unwrap_or_default();
     let api: Api<StatefulSet> = Api::namespaced(actor.context.client.clone(), &namespace);
     let what = format!("statefulsets/{namespace}/{name}");
-    let params = PatchParams::default();
+    let params = as_us();
     let patch = Patch::Json::<()>(patch);
     let written = actor.disrupt("patch", &what, set, api.patch(&name, &params, &patch)).await?;
     actor.context.own_writes.wrote(&what, written.metadata.resource_version.as_deref());
@@ -339,7 +345,7 @@ async fn select(
     ]);
     let patch: json_patch::Patch = serde_json::from_value(patch).unwrap_or_default();
     let what = format!("poddisruptionbudgets/{namespace}/{name}");
-    let (params, patch) = (PatchParams::default(), Patch::Json::<()>(patch));
+    let (params, patch) = (as_us(), Patch::Json::<()>(patch));
     actor.disrupt("patch", &what, set, api.patch(&name, &params, &patch)).await.map(|_| ())
 }
 
@@ -455,7 +461,7 @@ where
     let name = seen.name_any();
     let what = format!("{kind}/{name}");
     let patch = Patch::Merge(touching(&mark(actor, seen)));
-    unless_gone(actor.write("touch", &what, api.patch(&name, &PatchParams::default(), &patch)).await)
+    unless_gone(actor.write("touch", &what, api.patch(&name, &as_us(), &patch)).await)
 }
 
 /// Never the same twice: what changes nothing moves nothing.
@@ -474,7 +480,7 @@ async fn touch_pod(actor: Actor<'_>, pods: &Api<Pod>, seen: &Pod) -> Result<(), 
     let name = seen.name_any();
     let what = format!("pods/{name}");
     let patch = Patch::Merge(touching(&mark(actor, seen)));
-    unless_gone(actor.write("touch", &what, pods.patch_status(&name, &PatchParams::default(), &patch)).await)
+    unless_gone(actor.write("touch", &what, pods.patch_status(&name, &as_us(), &patch)).await)
 }
 
 /// What is gone needs no touch.

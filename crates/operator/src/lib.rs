@@ -34,6 +34,7 @@ pub mod logs;
 pub mod metrics;
 pub mod observe;
 pub mod own_writes;
+pub mod owners;
 pub mod pass;
 pub mod prepull;
 pub mod queue;

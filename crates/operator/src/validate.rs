@@ -22,6 +22,7 @@ use windlass_plan::{
 use crate::{
     executor, gates,
     observe::{Observed, Sibling},
+    owners,
     trouble::{diagnose, stopped},
 };
 
@@ -106,6 +107,7 @@ fn view(
     let pods = pods(&workload, observed);
     let evictions = evictions(set, &observed.pods, &observed.budgets);
     let quorum = quorum(resource, observed);
+    let owners = owners::read(resource, set);
     let approvals = translate::approvals(&resource.spec, &status);
     let external = gates::external(resource, observed, set);
     let requests = translate::requests(&resource.spec, &status);
@@ -123,6 +125,7 @@ fn view(
         workload,
         pods,
         quorum,
+        owners,
         evictions,
         record,
         parked,

@@ -243,6 +243,14 @@ pub enum Bug {
     LayerNotHashed,
     /// A signed file is of the release that it is offered as, whatever it was signed as.
     ReleaseNameTrusted,
+    /// An upgrade begins although somebody else owns the image or the strategy and writes them again.
+    OwnersIgnored,
+    /// A partition that somebody sets back to what it was before the upgrade is taken for ours.
+    OriginalPartitionIsOurs,
+    /// A strategy that somebody sets back again and again is held again and again.
+    StrategyFought,
+    /// A template that somebody sets back before it was seen is written again and again.
+    TemplateFought,
 }
 
 #[cfg(feature = "seeded-bugs")]

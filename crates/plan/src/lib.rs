@@ -21,6 +21,8 @@
 //!                  │   └─ pace      how long members take, and how long they have been well
 //!                  ├─ budget    what keeps a drain from taking a second member down
 //!                  ├─ parking   what the strategy is between upgrades
+//!                  ├─ owners    who else writes what we write
+//!                  ├─ contest   somebody sets the strategy back half way
 //!                  ├─ permit    a lowered partition that Kubernetes has not used yet
 //!                  ├─ retarget  somebody changes their mind half way
 //!                  ├─ path      which versions lead to which
@@ -37,6 +39,7 @@
 pub mod approval;
 pub mod budget;
 pub mod bug;
+pub mod contest;
 pub mod decision;
 pub mod fact;
 pub mod fence;
@@ -49,6 +52,7 @@ pub mod lag;
 pub mod mend;
 pub mod order;
 pub mod outcome;
+pub mod owners;
 pub mod pace;
 pub mod parking;
 pub mod path;

@@ -15,6 +15,7 @@ use crate::{
     bug::{self, Bug},
     decision::{Decision, Hold, Step},
     mend,
+    owners::{self, Field},
     reason::Reason,
     record::Record,
     stage::StageKind,
@@ -58,7 +59,7 @@ impl Order {
 pub(crate) fn strategy_is_ours(view: &View, record: &Record) -> Result<(), Hold> {
     let message = match (record.order, view.workload.strategy) {
         (Order::LeaderLast, Strategy::OnDelete) => return Ok(()),
-        (Order::ReverseOrdinal, Strategy::RollingUpdate { partition }) if record.accounts_for(partition) => {
+        (Order::ReverseOrdinal, Strategy::RollingUpdate { partition }) if is_ours(view, record, partition) => {
             return Ok(());
         }
         // The template and OnDelete are one write, and it has not landed.
@@ -78,7 +79,14 @@ pub(crate) fn strategy_is_ours(view: &View, record: &Record) -> Result<(), Hold>
             "somebody set the update strategy to RollingUpdate with partition {partition}; this upgrade had set OnDelete"
         ),
     };
-    Err(Hold::new(Reason::StrategyChanged, message))
+    let blame = owners::blame(view, &[Field::Partition, Field::Strategy]);
+    Err(Hold::new(Reason::StrategyChanged, format!("{message}{blame}")))
+}
+
+/// Whether the partition that stands is one that we wrote: as recorded, or as managedFields tell where a record could not be kept.
+pub(crate) fn is_ours(view: &View, record: &Record, partition: u32) -> bool {
+    let written = view.owners.known().is_some_and(|owners| owners.is_ours(Field::Partition));
+    record.accounts_for(partition) || (written && record.order == Order::ReverseOrdinal)
 }
 
 /// Whose turn it is; none when nobody is outdated.

@@ -7,8 +7,9 @@ use jiff::Timestamp;
 use crate::{
     budget::{self, Exit},
     bug::{self, Bug},
+    contest,
     decision::{Decision, Hold, Plan, Step},
-    gate, mend, parking, poison,
+    gate, mend, order, parking, poison,
     quorum::Member,
     reason::Reason,
     record::Record,
@@ -21,6 +22,9 @@ use crate::{
 
 /// What to do about the permit that stands; none if none of ours does.
 pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
+    if let Some(decision) = contest::mind(want, view, record, now) {
+        return Some(decision);
+    }
     let (pod, partition) = standing(view, record)?;
     match objection(want, view, record, pod, partition, now) {
         Err(because) if !bug::active(Bug::PermitLeftStanding) => Some(take_back(record, pod, partition, because)),
@@ -75,11 +79,10 @@ pub fn withdraw(workload: &Workload, pods: &[Pod], record: Option<&mut Record>, 
     }
 }
 
-/// The pod that our partition permits Kubernetes to replace. A partition that somebody else set is reported as a changed strategy,
-/// and not touched.
+/// The pod that our partition permits Kubernetes to replace. One that somebody else set is [`contest`]'s.
 fn standing<'a>(view: &'a View, record: &Record) -> Option<(&'a Pod, u32)> {
     let Strategy::RollingUpdate { partition } = view.workload.strategy else { return None };
-    view.permitted().filter(|_| record.accounts_for(partition)).map(|pod| (pod, partition))
+    view.permitted().filter(|_| order::is_ours(view, record, partition)).map(|pod| (pod, partition))
 }
 
 /// What speaks against the permit now.

@@ -19,6 +19,7 @@ use crate::{
     decision::{Decision, Hold, Step},
     gate, mend,
     order::Order,
+    owners::{self, Field},
     reason::Reason,
     record::Record,
     rollout::{await_replaced, halt, template_changed, wait, wait_or_halt, write_template},
@@ -91,13 +92,18 @@ fn write_back(record: &Record) -> Decision {
 
 /// The write that put it back was lost. None if it landed, or somebody wrote yet another one.
 pub(crate) fn put_back_again(view: &View, record: &Record) -> Option<Decision> {
-    (view.workload.image == record.target.image).then(|| write_back(record))
+    (view.workload.image == record.target.image && !owners::is_set_back(view, record)).then(|| write_back(record))
 }
 
 /// The template was put back: until its first member is well after all, or a person says what to do.
 pub(crate) fn stay(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Decision {
     if let Some(again) = put_back_again(view, record) {
         return again;
+    }
+    if view.workload.image == record.target.image {
+        let blame = owners::blame(view, &[Field::Image]);
+        let message = format!("somebody set the image to {} again after it was put back{blame}", record.target.image);
+        return halt(Hold::new(Reason::TemplateChanged, message));
     }
     if view.workload.image != record.from.image {
         return halt(template_changed(view, record));

@@ -27,6 +27,8 @@ pub enum Reason {
     StrategyChanged,
     /// Somebody else changed the pod template while an upgrade runs.
     TemplateChanged,
+    /// Somebody else owns what an upgrade writes, and writes it again (H39).
+    FieldOwned,
     /// Nobody has served from the new template, so the one before it was put back (H21).
     TemplatePutBack,
     /// The set was half upgraded when it was adopted (H40).
@@ -188,6 +190,9 @@ impl Reason {
             }
             Self::TemplateChanged => {
                 "put the template back to what the message says, ask for the image in spec.version and spec.image, or set spec.requests.resume to a new value to go on with another template of the same image"
+            }
+            Self::FieldOwned => {
+                "do what the message says and name the manager in spec.policy.acceptOwners, or set spec.trigger to Template; where an upgrade was stopped half way, set spec.requests.resume to a new value afterwards"
             }
             Self::TemplatePutBack => {
                 "ask for another image or version, or for the old one, and the broken pod is replaced by itself; or set spec.requests.resume to a new value to try the same one again"
@@ -390,6 +395,7 @@ impl Reason {
             | Self::StrategyChanged
             | Self::TemplateChanged
             | Self::TemplatePutBack
+            | Self::FieldOwned
             | Self::HalfUpgraded
             | Self::DowngradeNotAllowed
             | Self::UnsupportedPath

@@ -8,15 +8,18 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
+    bug::{self, Bug},
+    contest::Contest,
     lag::Mark,
     order::Order,
+    owners::Field,
     poison::Proof,
     quorum::MemberName,
     snapshot::Snapshot,
     stage::{HandOver, Stage, StageKind},
     version::Version,
     want::Target,
-    workload::{Revision, View},
+    workload::{Revision, Strategy, View},
 };
 
 /// The upgrade that is under way.
@@ -37,9 +40,15 @@ pub struct Record {
     pub started_at: Timestamp,
     /// The partition that we wrote last or are about to write; under OnDelete, the one that was found.
     pub partition: u32,
-    /// What else the partition was since it began, written by us or found: a write that was lost leaves it there, and a late one brings
-    /// it back.
+    /// What else the partition may still be, written by us or found, until our last write was seen: a write that was lost leaves it there.
+    /// Afterwards whoever brings it back is somebody else, also where it is what was found.
     pub previous_partitions: BTreeSet<u32>,
+    /// When the template was last written, or was about to be.
+    pub template_at: Timestamp,
+    /// How often in a row, without anybody having seen it stand.
+    pub template_writes: u32,
+    /// Somebody else set the strategy back, and no person has said yet that this is over.
+    pub contest: Option<Contest>,
     /// Members that are done, in the order of their indices.
     pub completed: Vec<MemberName>,
     /// The newest version that has led: going below it is a downgrade of the data (H15).
@@ -92,6 +101,9 @@ impl Record {
             started_at: now,
             partition,
             previous_partitions: BTreeSet::from([found]),
+            template_at: now,
+            template_writes: 0,
+            contest: None,
             completed: Vec::new(),
             highest_led: None,
             hand_overs: 0,
@@ -145,6 +157,17 @@ impl Record {
         self.previous_partitions.extend([seen, self.partition]);
         self.previous_partitions.remove(&to);
         self.partition = to;
+    }
+
+    /// Notes that our last write of the partition was seen. Writes before it carried an older resourceVersion and can't land any more. The
+    /// template comes with its partition in one write: where that is seen, a partition of somebody else's is not what was there before.
+    pub(crate) fn note_partition(&mut self, view: &View) {
+        let Strategy::RollingUpdate { partition } = view.workload.strategy else { return };
+        let theirs = view.owners.known().is_some_and(|owners| owners.writer(Field::Partition).is_some());
+        let template = self.revision.is_none() && self.contest.is_none() && view.workload.image == self.target.image;
+        if (partition == self.partition || (template && theirs)) && !bug::active(Bug::OriginalPartitionIsOurs) {
+            self.previous_partitions.clear();
+        }
     }
 
     /// Whether the partition is one that we wrote. Under OnDelete none is.

@@ -18,7 +18,7 @@ use crate::{
     decision::{Decision, Hold, Step},
     follow, gate,
     order::Order,
-    parking, permit,
+    owners, parking, permit,
     reason::Reason,
     record::Record,
     retarget::passable,
@@ -71,6 +71,9 @@ fn what_is_wanted(want: &Want, view: &View, record: &mut Option<Record>, partiti
             None => Decision::Done,
             Some(hold) => wait_or_halt(hold),
         };
+    }
+    if let Err(hold) = owners::leave_it_to_us(want, view) {
+        return halt(hold);
     }
     if let Err(hold) = versions.iter().try_for_each(|runs| passable(want, view, &want.target, runs)) {
         return halt(hold);
@@ -155,6 +158,9 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
         return wait(hold, SOON);
     }
     if !view.resumed {
+        return halt(hold);
+    }
+    if let Err(hold) = owners::leave_it_to_us(want, view) {
         return halt(hold);
     }
     let Some(version) = version_of_replaced(want, view) else {

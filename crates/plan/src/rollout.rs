@@ -23,6 +23,7 @@ use crate::{
     handover, lag,
     mend::{self, BEFORE_MEND},
     order::{self, Exits, Order},
+    owners::{self, Field},
     pace, parking, permit, poison, prepull,
     quorum::MemberName,
     reason::{Reason, Stalls},
@@ -62,6 +63,10 @@ pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
     let decision = lag::watch(decision, record.as_ref());
     if let Some(record) = &mut record {
         pace::begun(&decision, record, now);
+        if let Decision::Act(Step::WriteTemplate { .. }) = decision {
+            record.template_at = now;
+            record.template_writes = record.template_writes.saturating_add(1);
+        }
         record.next = order::next(want, view, record).map(|pod| pod.name.clone());
     }
     let parked = parking::after(&decision, view, record.as_ref());
@@ -80,9 +85,11 @@ pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
 
 /// Brings the record up to what the cluster shows.
 fn note_progress(record: &mut Record, view: &View) {
+    record.note_partition(view);
     let observed = view.workload.observed || bug::active(Bug::ControllerNotAwaited);
     if record.revision.is_none() && observed && view.workload.image == record.target.image {
         record.revision = Some(view.workload.update_revision.clone());
+        record.template_writes = 0;
     }
     let led = view
         .quorum
@@ -163,7 +170,7 @@ pub(crate) fn template_changed(view: &View, record: &Record) -> Hold {
             format!("somebody set the image to {image}; this upgrade had set it to {}", record.target.image)
         }
     };
-    Hold::new(Reason::TemplateChanged, message)
+    Hold::new(Reason::TemplateChanged, format!("{message}{}", owners::blame(view, &[Field::Image])))
 }
 
 /// An upgrade is under way: still the same one?
@@ -195,7 +202,7 @@ fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32
         record.completed.clear();
     }
     if record.is_changed(view) {
-        if record.revision.is_some() {
+        if record.revision.is_some() || (owners::is_set_back(view, record) && !view.resumed) {
             return halt(template_changed(view, record));
         }
         if record.order == Order::ReverseOrdinal {
@@ -361,7 +368,13 @@ fn overdue_halt(record: &Record, hold: &Hold) -> Decision {
 }
 
 /// The leader's turn has come. None when leadership may be taken as moved.
-fn hand_over(want: &Want, view: &View, record: &mut Record, victim: &Pod, now: Timestamp) -> Option<Decision> {
+pub(crate) fn hand_over(
+    want: &Want,
+    view: &View,
+    record: &mut Record,
+    victim: &Pod,
+    now: Timestamp,
+) -> Option<Decision> {
     let to = match handover::target(want, view, victim) {
         Ok(to) => to.name.clone(),
         Err(hold) => return Some(wait_or_halt(hold)),

@@ -1,6 +1,10 @@
 //! What is wanted, after validation.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 
@@ -83,6 +87,8 @@ pub struct Want {
     pub allow_downgrade: bool,
     /// Taking down a quorum that can spare no member is all right (H14).
     pub accept_downtime: bool,
+    /// Managers of fields that were told to leave the image and the strategy alone, and still own them (H39).
+    pub accept_owners: BTreeSet<String>,
     /// Members without a vote are meant to be there, and stay as they are.
     pub accept_non_voters: bool,
     /// How long stages may take.

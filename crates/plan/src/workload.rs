@@ -10,6 +10,7 @@ use crate::{
     bug::{self, Bug},
     fact::Fact,
     outcome::ExternalGate,
+    owners::Owners,
     parking::Parked,
     prepull::Pulls,
     quorum::{MemberName, Quorum},
@@ -137,6 +138,8 @@ pub struct View {
     pub pods: Vec<Pod>,
     /// What the system says of itself.
     pub quorum: Quorum,
+    /// Who else writes the StatefulSet.
+    pub owners: Fact<Owners>,
     /// Who holds evictions.
     pub evictions: Evictions,
     /// The upgrade that is under way, as recorded.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_sim::{
     harness::{self, Outcome},
+    journal::Event,
     rng::Rng,
     scenario::{Action, Ending, Moment, Scenario, Subject, When},
     world::{BadAnswer, ImageBehaviour},
@@ -74,6 +75,7 @@ pub fn scenario(seed: u64) -> Scenario {
     walk.learners(Rng::new(seed).fork("learners"));
     walk.oddities(Rng::new(seed).fork("oddities"));
     walk.budgets(Rng::new(seed).fork("budgets"));
+    walk.git(Rng::new(seed).fork("git"));
     walk.mend();
     walk.grow(Rng::new(seed).fork("scale"));
     let mut objects = setting.objects(members, setting.versions[from], setting.versions[to]);
@@ -457,6 +459,44 @@ impl Walk {
         }
     }
 
+    /// In a sixth of the seeds where the template is ours, somebody's loop sets image or partition back to what they were, a few times in a row,
+    /// by server-side apply or otherwise. In the end it is told not to, and a person goes on or goes back (H39).
+    fn git(&mut self, mut rng: Rng) {
+        if self.way == Way::Template || !rng.one_in(6) {
+            return;
+        }
+        let (name, image) = (self.setting.name, self.setting.image(self.setting.versions[self.from]));
+        let rolls = matches!(self.way, Way::Partition | Way::ToOnDelete);
+        let part = if rolls && !rng.one_in(3) {
+            json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}})
+        } else {
+            json!({"template": {"spec": {"containers": [{"name": name, "image": image}]}}})
+        };
+        let target = self.setting.workload();
+        let applies = rng.one_in(2);
+        let write = if applies || part["template"].is_object() {
+            let manager = if applies { "argocd-controller" } else { "deployer" };
+            let part = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": part});
+            Action::Apply { target, manager: manager.into(), part }
+        } else {
+            Action::Patch { target, patch: json!({ "spec": part }) }
+        };
+        let when = match rng.below(3) {
+            0 => When::After(rng.between(Duration::ZERO, Duration::from_secs(30))),
+            _ => When::Replaced(1 + usize::try_from(rng.below(u64::from(self.members))).unwrap_or(0)),
+        };
+        let mut loops = vec![Moment { when, action: write.clone() }];
+        for _ in 0..rng.below(5) {
+            loops.push(after(rng.between(Duration::from_millis(50), Duration::from_secs(5)), write.clone()));
+        }
+        let place = usize::try_from(rng.below(self.timeline.len() as u64 + 1)).unwrap_or(0);
+        self.timeline.splice(place..place, loops);
+        self.mends.push(self.setting.spec(json!({"policy": {"acceptOwners": ["argocd-controller", "deployer"]}})));
+        self.mends.push(self.setting.spec(json!({"requests": {"resume": "git-is-silent"}})));
+        self.mends.push(self.setting.spec(json!({"requests": {"rollback": "git-is-silent"}})));
+        self.gives_up = true;
+    }
+
     /// In a third of the seeds whose system gives snapshots one is taken before every upgrade, and half of the time its Jobs fail, are
     /// late, or are not heard of for a while. A person tries again when all is mended.
     fn snapshots(&mut self, mut rng: Rng) {
@@ -781,11 +821,23 @@ fn untrue(outcome: &Outcome) -> Option<String> {
     let strategy = &end["set"]["updateStrategy"];
     let partition = strategy["rollingUpdate"]["partition"].as_u64().unwrap_or(0);
     let touched = !outcome.subject["status"]["adopted"].is_null();
-    if touched && strategy["type"] == "RollingUpdate" && partition < members.len() as u64 {
+    if touched && is_parked_by_us(outcome) && strategy["type"] == "RollingUpdate" && partition < members.len() as u64 {
         return Some(format!("said to be done, and with partition {partition} a stray template would roll"));
     }
     let held = end["evictions"].pointer("/matchLabels/app").is_some();
     held.then(|| "said to be done, and evictions are still held".to_owned())
+}
+
+/// Whether the last one who wrote a StatefulSet's strategy is one of us. One that somebody else sets at rest is theirs.
+fn is_parked_by_us(outcome: &Outcome) -> bool {
+    let strategy = |object: &Option<std::sync::Arc<Value>>| object.as_deref()?.pointer("/spec/updateStrategy").cloned();
+    let writer = outcome.journal.iter().rev().find_map(|entry| match &entry.event {
+        Event::Write(change) if change.resource == "statefulsets.apps" => {
+            (strategy(&change.before) != strategy(&change.after)).then_some(&change.user)
+        }
+        Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,
+    });
+    writer.is_some_and(|user| harness::is_ours(user))
 }
 
 fn judge(seed: u64, outcome: &Outcome) -> Walked {

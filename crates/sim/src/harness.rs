@@ -321,6 +321,11 @@ fn act(cluster: &Cluster, slots: &[Slot], action: &Action) {
                 tell(format!("patch of {} refused: {error}", target.name));
             }
         }
+        Action::Apply { target, manager, part } => {
+            if let Err(error) = apply_value(api, target, manager, part) {
+                tell(format!("apply of {} refused: {error}", target.name));
+            }
+        }
         Action::PatchStatus { target, patch } => {
             if let Err(error) = patch_at(api, &format!("{}/status", path(api, target)), patch) {
                 tell(format!("patch of the status of {} refused: {error}", target.name));
@@ -395,9 +400,20 @@ pub fn patch_value(api: &Api, target: &Subject, patch: &Value) -> Result<(), Str
     patch_at(api, &path(api, target), patch)
 }
 
+/// Applies part of an object, and takes it from whoever has it.
+fn apply_value(api: &Api, target: &Subject, manager: &str, part: &Value) -> Result<(), String> {
+    let mut part = part.clone();
+    part["metadata"] = serde_json::json!({"name": target.name, "namespace": target.namespace});
+    let place = format!("{}?fieldManager={manager}&force=true", path(api, target));
+    send(api, Request::patch(place).header("content-type", "application/apply-patch+yaml"), &part)
+}
+
 fn patch_at(api: &Api, place: &str, patch: &Value) -> Result<(), String> {
-    let request = Request::patch(place).header("content-type", "application/merge-patch+json");
-    let request = request.body(Bytes::from(patch.to_string())).map_err(|error| error.to_string())?;
+    send(api, Request::patch(place).header("content-type", "application/merge-patch+json"), patch)
+}
+
+fn send(api: &Api, request: http::request::Builder, body: &Value) -> Result<(), String> {
+    let request = request.body(Bytes::from(body.to_string())).map_err(|error| error.to_string())?;
     match api.handle("user", request, None) {
         crate::api::Reply::Done(response) if response.status().is_success() => Ok(()),
         crate::api::Reply::Done(response) => Err(String::from_utf8_lossy(response.body()).into_owned()),

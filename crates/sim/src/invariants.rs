@@ -4,6 +4,7 @@
 //! - a write of ours that lets Kubernetes take a member down when the others were no majority, or when that member led;
 //! - more than one member let go at once (C2);
 //! - the leader's pod deleted by the StatefulSet controller under our permit;
+//! - a pod deleted by it under a strategy that somebody else set, long enough ago for us to have held it once (H39);
 //! - a pod that we delete ourselves although it leads, or the others are no majority, or before the template it is to come back from is
 //!   written; and one that comes back from another template than the one that was written (H44);
 //! - a pod that we delete although it is ready, unless that is how the set is upgraded (OnDelete); and there, a sound one while another
@@ -135,6 +136,10 @@ struct Set {
     down: Vec<String>,
     /// Pods that we deleted ourselves and that are not back.
     mended: Vec<String>,
+    /// Since when somebody else's write lets pods go that were held.
+    opened: Option<Timestamp>,
+    /// We held them after such a write. It is not done twice.
+    held_once: bool,
 }
 
 #[derive(Default)]
@@ -209,6 +214,7 @@ impl Judge<'_> {
                 } else {
                     change.after.as_deref().cloned().unwrap_or_default()
                 };
+                self.opened(at, &name, ours, &before, &after);
                 if ours {
                     self.our_write(at, &name, &before, &after);
                 } else if images(before.pointer("/spec/template/spec")) != images(after.pointer("/spec/template/spec"))
@@ -324,6 +330,21 @@ impl Judge<'_> {
         }
         if unasked {
             self.violation(at, "the upgrade was called done before its hooks' Jobs had completed");
+        }
+    }
+
+    /// Somebody else's write lets pods go that were held, or we hold them (H39). Whom Kubernetes replaces then it does not replace because of us.
+    fn opened(&mut self, at: Timestamp, name: &Name, ours: bool, before: &Value, after: &Value) {
+        let held = self.replaceable(name, before);
+        let free = self.replaceable(name, after);
+        let set = self.sets.entry(name.clone()).or_default();
+        if ours {
+            set.held_once |= set.opened.is_some() && free.len() < held.len();
+            set.opened = set.opened.filter(|_| free.iter().any(|pod| held.contains(pod)));
+        } else if set.upgrading && free.iter().any(|pod| !held.contains(pod)) {
+            set.opened = set.opened.or(Some(at));
+        } else if free.is_empty() {
+            set.opened = None;
         }
     }
 
@@ -526,6 +547,20 @@ impl Judge<'_> {
         if !set.upgrading || revision == set.object.pointer("/status/updateRevision") {
             return;
         }
+        if let Some(since) = set.opened {
+            let truth = set.truths.last();
+            let leads = truth.is_some_and(|(_, truth)| truth.members.iter().any(|one| one.pod == pod.1 && one.leader));
+            let alone = set.object.pointer("/spec/replicas") == Some(&Value::from(1));
+            let (in_time, held_once) = (at.duration_since(since).unsigned_abs() < REACTION, set.held_once);
+            if in_time || held_once || self.was_absent(since, at) {
+                self.verdict.races += 1;
+                // Their doing, and still one that we could have led away from.
+                self.verdict.leader_restarts += usize::from(leads && !alone && !in_time);
+            } else {
+                self.violation(at, &format!("{} deleted under somebody else's strategy that we did not hold", pod.1));
+            }
+            return;
+        }
         set.down.push(pod.1.clone());
         self.verdict.restarts.push(pod.1.clone());
         let set = &self.sets[&name];
@@ -546,11 +581,7 @@ impl Judge<'_> {
             }
             began = *since;
         }
-        let owner = self.owner.as_ref().map(|(owner, _)| owner);
-        let absent = self.away.iter().any(|(away, who)| {
-            Some(who) == owner && *away >= began - REACTION && at.duration_since(*away).unsigned_abs() < TAKE_OVER
-        });
-        if at.duration_since(began).unsigned_abs() < REACTION || absent {
+        if at.duration_since(began).unsigned_abs() < REACTION || self.was_absent(began, at) {
             self.verdict.races += 1;
             if leads {
                 self.verdict.leader_restarts -= 1;
@@ -558,6 +589,14 @@ impl Judge<'_> {
         } else {
             self.violation(at, &format!("{} deleted because of us although {wrong_now}", pod.1));
         }
+    }
+
+    /// Whether nobody was there to act on what began then.
+    fn was_absent(&self, began: Timestamp, at: Timestamp) -> bool {
+        let owner = self.owner.as_ref().map(|(owner, _)| owner);
+        self.away.iter().any(|(away, who)| {
+            Some(who) == owner && *away >= began - REACTION && at.duration_since(*away).unsigned_abs() < TAKE_OVER
+        })
     }
 
     fn truth(&mut self, at: Timestamp, truth: &QuorumTruth) {
@@ -628,6 +667,7 @@ impl Judge<'_> {
             let last = set.wanted.pop();
             set.wanted.clear();
             set.wanted.extend(last.filter(|last| *last != plain(&truth.members[0].version)));
+            set.held_once = false;
             set.home = Some(plain(&truth.members[0].version));
             let leader = truth.members.iter().find(|member| member.leader).map(|leader| plain(&leader.version));
             set.led.retain(|version, _| Some(version) == leader.as_ref());

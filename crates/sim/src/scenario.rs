@@ -97,6 +97,15 @@ pub enum Action {
         /// With what.
         patch: Value,
     },
+    /// Somebody applies part of an object by server-side apply, as this manager, whoever else owns it.
+    Apply {
+        /// Which.
+        target: Subject,
+        /// As whom.
+        manager: String,
+        /// What: with its `apiVersion` and `kind`.
+        part: Value,
+    },
     /// A person creates an object.
     Create(Value),
     /// A person deletes an object.

@@ -17,7 +17,7 @@ use windlass_plan::{
     workload::{Evictions, Strategy},
 };
 
-use super::mends::about_to_delete;
+use super::{mends::about_to_delete, owners};
 use crate::support::{
     NEW, NEWER, OLD, POSITION, decide, half_way, half_way_on_delete, image, member_mut, name, noon, pod_mut,
     record_mut, rest, revision, target, theirs, want,
@@ -326,6 +326,12 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 }
 
 #[rstest]
+#[case(Bug::OwnersIgnored, owners::owners_that_can_not_be_read_block)]
+#[case(Bug::OriginalPartitionIsOurs, owners::the_original_partition_is_foreign_and_held_once)]
+#[case(Bug::StrategyFought, owners::the_original_partition_is_foreign_and_held_once)]
+#[case(Bug::StrategyFought, owners::a_hold_that_is_lost_is_tried_again_and_not_for_ever)]
+#[case(Bug::TemplateFought, owners::an_image_that_is_set_back_before_anybody_looks_is_not_written_again)]
+#[case(Bug::TemplateFought, owners::an_image_that_is_set_back_at_once_is_written_a_bounded_number_of_times)]
 #[case(Bug::LagByDistance, a_busy_quorum_is_upgraded)]
 #[case(Bug::MarkNotAwaited, a_member_that_is_behind_is_waited_for)]
 #[case(Bug::OldMeasureCounts, what_was_measured_before_says_nothing_of_the_next_one)]

@@ -50,7 +50,7 @@ fn an_upgrade_does_not_begin_when(#[case] change: Change, #[case] expected: Answ
 #[rstest]
 #[case::on_delete(|_: &mut Want, view: &mut View| view.workload.strategy = Strategy::OnDelete, Halt(Reason::StrategyChanged))]
 #[case::raised(|_: &mut Want, view: &mut View| view.workload.strategy = Strategy::RollingUpdate { partition: 5 }, Halt(Reason::StrategyChanged))]
-#[case::lowered(|_: &mut Want, view: &mut View| view.workload.strategy = Strategy::RollingUpdate { partition: 0 }, Halt(Reason::StrategyChanged))]
+#[case::lowered(|_: &mut Want, view: &mut View| view.workload.strategy = Strategy::RollingUpdate { partition: 0 }, Act("PermitTakenBack"))]
 #[case::another_image(|_: &mut Want, view: &mut View| {
     view.workload.image = image(NEWER);
     view.workload.strategy = Strategy::RollingUpdate { partition: 4 };

@@ -381,7 +381,7 @@ fn scale_up(world: &mut World) {
 }
 
 #[rstest]
-#[case::rolling_update(rolling(0), "RollingUpdate with partition 0")]
+#[case::rolling_update(rolling(2), "RollingUpdate with partition 2")]
 #[case::held(rolling(3), "RollingUpdate with partition 3")]
 fn a_strategy_that_somebody_changes_is_noticed(#[case] strategy: Strategy, #[case] words: &str) {
     let mut view = half_way_on_delete(3, 0, 1);

@@ -20,6 +20,7 @@ mod lag;
 mod leader_last;
 mod manifest;
 mod mends;
+mod owners;
 mod paths;
 mod pauses;
 mod permits;

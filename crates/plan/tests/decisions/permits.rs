@@ -124,12 +124,15 @@ fn a_permit_whose_write_was_lost_is_given_again_and_not_another_one() {
     assert_eq!(again, first);
 }
 
+/// H39: Kubernetes would use it, leader or not.
 #[test]
-fn a_permit_of_somebody_else_is_not_touched() {
+fn a_permit_of_somebody_else_is_taken_back() {
     let mut view = permitted(5, 2, 2);
     let record = record_mut(&mut view);
     (record.partition, record.previous_partitions) = (3, [4].into());
-    assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Halt(Reason::StrategyChanged));
+    let decision = decide(&want(NEW), &view);
+    assert_eq!(answer(&decision), Answer::Act("PermitTakenBack"));
+    assert_eq!(hold(&decision).reason, Reason::FieldOwned);
 }
 
 /// Kubernetes would go on to the next one on readiness alone, leader or not.

@@ -117,7 +117,7 @@ fn it_is_told_at_once_and_a_person_is_called_at_the_deadline() {
 }, Halt(Reason::TemplatePutBack))]
 #[case::the_strategy_is_another(|_: &mut Want, view: &mut View| {
     view.workload.strategy = Strategy::RollingUpdate { partition: 0 };
-}, Halt(Reason::StrategyChanged))]
+}, Act("StrategyPutBack"))]
 #[case::the_way_on_is_closed(|want: &mut Want, _: &mut View| want.target = target("8.4.0"), Halt(Reason::DowngradeNotAllowed))]
 fn nobody_is_touched_while_it_is_put_back(#[case] change: Change, #[case] expected: Answer) {
     let (mut want, mut view) = (want(NEW), put_back());

@@ -249,6 +249,7 @@ proptest! {
             let harmless = matches!(
                 step,
                 Step::WriteTemplate { .. }
+                    | Step::PutBackStrategy
                     | Step::ReleaseEvictions
                     | Step::TakeSnapshot { .. }
                     | Step::StartJob { .. }

@@ -4,7 +4,10 @@ pub mod arbitrary;
 pub mod gatekeeper;
 pub mod world;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use windlass_plan::{
@@ -12,6 +15,7 @@ use windlass_plan::{
     Want, Workload,
     approval::{Approvals, Mode, Question},
     budget::{Budget, Counts},
+    owners::{Field, Operation, Owner, Owners},
     path,
     poison::Proof,
     request::Requests,
@@ -68,6 +72,7 @@ pub fn want(to: &str) -> Want {
         target: target(to),
         path: path::PD,
         accept_non_voters: false,
+        accept_owners: BTreeSet::new(),
         order: None,
         names_target: true,
         paused: false,
@@ -145,6 +150,7 @@ pub fn rest(members: u32, leader: u32) -> View {
             Fact::Known((0..members).map(|index| (name(index), member(OLD))).collect()),
             Fact::Known(name(leader)),
         ),
+        owners: Fact::Known(Owners::default()),
         evictions: Evictions::Open,
         record: None,
         parked: None,
@@ -298,4 +304,15 @@ pub fn hold(decision: &Decision) -> &Hold {
         Decision::Act(Step::TakeBack { because, .. }) => because,
         Decision::Act(_) | Decision::Done => panic!("{decision:?} holds nothing"),
     }
+}
+
+/// A manager of these fields of the StatefulSet, since [`noon`].
+pub fn owner(manager: &str, operation: Operation, fields: &[Field]) -> Owner {
+    let fields = fields.iter().copied().collect();
+    Owner { manager: manager.into(), operation, scales: false, at: Some(noon()), fields }
+}
+
+/// These managers, and no others.
+pub fn owned_by(managers: Vec<Owner>) -> Fact<Owners> {
+    Fact::Known(Owners { controller: None, managers })
 }

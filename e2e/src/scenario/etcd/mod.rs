@@ -1,5 +1,6 @@
 //! etcd, from the old minor version to the new one.
 
+mod apply_loop;
 mod authentication;
 mod controller_frozen;
 mod eviction;
@@ -151,6 +152,13 @@ pub const SCENARIOS: &[Scenario] = &[
         shows: "somebody else's budget covers the pods, and a drain evicts other members at every step: both count on that budget",
         deletions: Deletions::Any,
         run: |trial| Box::pin(foreign_budget::run(trial)),
+        ..USUAL
+    },
+    Scenario {
+        name: "etcd-apply-loop",
+        shows: "a loop applies the old image and partition: nothing begins, its name is told; half way the partition is held once",
+        deletions: Deletions::Any,
+        run: |trial| Box::pin(apply_loop::run(trial)),
         ..USUAL
     },
     Scenario {

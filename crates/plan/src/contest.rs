@@ -1,0 +1,137 @@
+//! Somebody sets the update strategy back while an upgrade is under way (H39, ADR 0015): with our template in it, Kubernetes would go on by
+//! itself, on readiness alone, leader or not.
+//!
+//! ```text
+//!   theirs, and lets somebody go ──▶ held once, by the write that holds everybody who is not replaced ──▶ seen ──▶ halt, by name
+//!                                          └─ lost: tried again, a bounded number of times               │
+//!   set back again after that ◀──────────────────────────────────────────────────────────────────────────┘
+//!        └──▶ left alone, and said loudly: two writers that undo each other would free members at every turn;
+//!             a leader whose turn is to come is asked to hand over, for nobody else asks it
+//! ```
+//! A person who has ended it says `resume`. What lets nobody go is only reported (`StrategyChanged`) and goes on when it is put back.
+
+use jiff::Timestamp;
+
+use crate::{
+    bug::{self, Bug},
+    decision::{Decision, Hold, Step},
+    order::{self, Order},
+    owners::Field,
+    reason::Reason,
+    record::Record,
+    rollout::{alone, halt, hand_over},
+    want::{Trigger, Want},
+    workload::{Pod, Strategy, View},
+};
+
+/// So often the hold is tried until it is seen to stand.
+const PATIENCE: u32 = 3;
+
+/// A strategy that somebody else set back, kept until a person says `resume`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contest {
+    /// Who, as far as managedFields tell.
+    pub by: String,
+    /// How often we wrote what holds everybody.
+    pub holds: u32,
+    /// That was seen to stand.
+    pub held: bool,
+}
+
+/// What to do about a strategy of somebody else's; none where there is none to mind.
+pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
+    if want.trigger != Trigger::Version {
+        return None;
+    }
+    if view.resumed && record.contest.take().is_some() && view.permitted().is_none() {
+        match (record.order, view.workload.strategy) {
+            // What they left lets nobody go: it is as good as ours, and a person says that it is over.
+            (Order::ReverseOrdinal, Strategy::RollingUpdate { partition }) => {
+                record.move_partition(partition, partition)
+            }
+            (Order::LeaderLast, Strategy::RollingUpdate { .. }) => return Some(Decision::Act(Step::PutBackStrategy)),
+            (Order::ReverseOrdinal | Order::LeaderLast, Strategy::OnDelete) => {}
+        }
+    }
+    let ours = order::strategy_is_ours(view, record).is_ok();
+    let Some(pod) = view.permitted() else {
+        let contest = record.contest.as_mut()?;
+        contest.held |= ours;
+        return Some(halt(contest.hold()));
+    };
+    match &mut record.contest {
+        None if ours => None,
+        None => {
+            record.contest = Some(Contest { by: writer(view), holds: 1, held: false });
+            Some(hold(record, pod, view))
+        }
+        Some(contest) if (contest.held || contest.holds >= PATIENCE) && !bug::active(Bug::StrategyFought) => {
+            let lost = contest.lost();
+            Some(lead_away(want, view, record, now).unwrap_or_else(|| halt(lost)))
+        }
+        Some(contest) => {
+            contest.holds = contest.holds.saturating_add(1);
+            Some(hold(record, pod, view))
+        }
+    }
+}
+
+impl Contest {
+    fn hold(&self) -> Hold {
+        let message = format!(
+            "{} set the update strategy back while an upgrade was under way, and Kubernetes would have replaced members by itself; \
+             everybody who is not replaced yet is held again",
+            self.by
+        );
+        Hold::new(Reason::FieldOwned, message)
+    }
+
+    fn lost(&self) -> Hold {
+        let message = format!(
+            "{} set the update strategy back again: Kubernetes replaces members by itself now, the leader too, and Windlass does not \
+             fight over it",
+            self.by
+        );
+        Hold::new(Reason::FieldOwned, message)
+    }
+}
+
+/// Kubernetes will come to the leader, and asks nobody: leadership goes elsewhere before that. None where there is nothing to ask for, or it was
+/// asked for already.
+fn lead_away(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
+    let Strategy::RollingUpdate { partition } = view.workload.strategy else { return None };
+    let leads = |pod: &&Pod| view.quorum.leader.is(&pod.name) && pod.index >= partition && !pod.terminating;
+    let leader = view.outdated().find(leads).filter(|_| !alone(view))?;
+    match hand_over(want, view, record, leader, now)? {
+        asked @ Decision::Act(_) => Some(asked),
+        Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done => None,
+    }
+}
+
+/// Who set it.
+fn writer(view: &View) -> String {
+    let owners = view.owners.known();
+    let writer = |field| owners.and_then(|owners| owners.writer(field));
+    writer(Field::Partition)
+        .or_else(|| writer(Field::Strategy))
+        .map_or_else(|| "somebody".to_owned(), ToString::to_string)
+}
+
+/// Holds everybody who is not replaced. Never more: a replaced one below the partition would come back as the old version (H10).
+fn hold(record: &mut Record, pod: &Pod, view: &View) -> Decision {
+    record.stage = None;
+    record.hand_over = None;
+    match (record.order, view.workload.strategy) {
+        (Order::ReverseOrdinal, Strategy::RollingUpdate { partition }) => {
+            let above = pod.index.saturating_add(1);
+            record.move_partition(partition, above);
+            let because = record.contest.as_ref().map_or_else(|| Hold::new(Reason::FieldOwned, ""), Contest::hold);
+            Decision::Act(Step::TakeBack { pod: pod.name.clone(), partition: above, because })
+        }
+        // Under OnDelete nobody is let go, so the first of these never comes here.
+        (Order::ReverseOrdinal, Strategy::OnDelete)
+        | (Order::LeaderLast, Strategy::RollingUpdate { .. } | Strategy::OnDelete) => {
+            Decision::Act(Step::PutBackStrategy)
+        }
+    }
+}

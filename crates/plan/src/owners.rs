@@ -1,0 +1,220 @@
+//! Who else writes what an upgrade writes (H39, ADR 0015).
+//!
+//! ```text
+//!   before anything is written:  an owner that writes again by itself, and that nobody accepted ──▶ refused, by name
+//!                                an owner that wrote once (kubectl apply, Helm, an editor)      ──▶ goes on
+//!   under way:                   the image is theirs and not ours                               ──▶ TemplateChanged, by name
+//!                                the strategy is theirs                                         ──▶ see `contest`
+//! ```
+//! Owning alone harms nobody: whoever created the StatefulSet owns all of it. What harms is to write again, so what is asked is who does.
+
+use std::{collections::BTreeSet, fmt};
+
+use jiff::Timestamp;
+
+use crate::{
+    bug::{self, Bug},
+    decision::Hold,
+    fact::Fact,
+    reason::Reason,
+    record::Record,
+    want::Want,
+    workload::View,
+};
+
+/// The field manager of everything that Windlass writes on a StatefulSet.
+pub const MANAGER: &str = "windlass";
+
+/// Managers that write by `Update` what they wrote before, again and again: the loops of Argo CD (also by its older name), Flux, Rancher
+/// Fleet and kapp. Whoever writes by `Apply` says that a field is theirs, and needs no entry here.
+const LOOPS: &[&str] = &[
+    "argocd-controller",
+    "argocd-application-controller",
+    "kustomize-controller",
+    "helm-controller",
+    "fleetagent",
+    "kapp",
+    "kapp-controller",
+];
+
+/// Who moves `replicas` without being asked: the HorizontalPodAutoscaler's controller, and KEDA.
+const AUTOSCALERS: &[&str] = &["kube-controller-manager", "keda-operator"];
+
+/// So many templates in a row that nobody has seen stand were not all lost, if the image is somebody's of the same second.
+const LOST_IN_A_ROW: u32 = 3;
+
+/// A field of the StatefulSet that an upgrade writes or counts on. Selectors are not among them: nobody can change them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Field {
+    /// The image of the managed container, or of an init container that follows it.
+    Image,
+    /// `updateStrategy.rollingUpdate.partition`.
+    Partition,
+    /// The rest of `updateStrategy`.
+    Strategy,
+    /// `replicas`.
+    Replicas,
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Image => "the image",
+            Self::Partition => "the partition",
+            Self::Strategy => "the update strategy",
+            Self::Replicas => "the replicas",
+        })
+    }
+}
+
+/// How a manager came to own a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+pub enum Operation {
+    /// By server-side apply: it says that the field is its own.
+    Apply,
+    /// By any other write that changed it.
+    Update,
+}
+
+/// A field manager, and what it owns of the fields that matter here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its name.
+    pub manager: String,
+    /// How it wrote.
+    pub operation: Operation,
+    /// It wrote the scale and not the StatefulSet.
+    pub scales: bool,
+    /// When it last changed something, to the second.
+    pub at: Option<Timestamp>,
+    /// What it owns.
+    pub fields: BTreeSet<Field>,
+}
+
+impl Owner {
+    fn is_ours(&self) -> bool {
+        self.manager == MANAGER
+    }
+
+    /// Whether it can be expected to write this field again by itself.
+    fn writes_again(&self, field: Field) -> bool {
+        let manager = self.manager.as_str();
+        match field {
+            Field::Image | Field::Partition | Field::Strategy => {
+                self.operation == Operation::Apply || LOOPS.contains(&manager)
+            }
+            // Who keeps a number in Git never moves it by itself, and we never write it.
+            Field::Replicas => self.scales && AUTOSCALERS.contains(&manager),
+        }
+    }
+
+    /// What keeps it from writing what is ours, in its own words.
+    fn way_out(&self) -> &'static str {
+        match self.manager.as_str() {
+            "argocd-controller" | "argocd-application-controller" => {
+                "let Argo CD ignore them: ignoreDifferences for /spec/updateStrategy and the image, with the sync option RespectIgnoreDifferences=true"
+            }
+            "kustomize-controller" => {
+                "let Flux leave the StatefulSet alone: annotate it with kustomize.toolkit.fluxcd.io/ssa: IfNotPresent"
+            }
+            "helm-controller" => {
+                "let Flux ignore them: spec.driftDetection.ignore of the HelmRelease for /spec/updateStrategy and the image"
+            }
+            "helm" => "upgrade the Helm release only with the image and the update strategy that stand",
+            "kube-controller-manager" | "keda-operator" => "delete the autoscaler, or let it stand still meanwhile",
+            manager if manager.starts_with("kubectl") => {
+                "apply only manifests with the image and the update strategy that stand, and without --force-conflicts"
+            }
+            _ => "let it ignore the image and the update strategy",
+        }
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operation: &str = self.operation.into();
+        write!(f, "{} ({operation})", self.manager)
+    }
+}
+
+/// Who owns what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owners {
+    /// The object that controls the StatefulSet as a whole, as kind and name.
+    pub controller: Option<String>,
+    /// The managers of its fields.
+    pub managers: Vec<Owner>,
+}
+
+impl Owners {
+    /// Whether what stands there was written by us.
+    pub(crate) fn is_ours(&self, field: Field) -> bool {
+        self.managers.iter().any(|owner| owner.is_ours() && owner.fields.contains(&field))
+    }
+
+    /// Who wrote what stands there; none where we did, or nobody tells.
+    pub(crate) fn writer(&self, field: Field) -> Option<&Owner> {
+        let owners = self.managers.iter().filter(|owner| owner.fields.contains(&field));
+        owners.max_by_key(|owner| owner.at).filter(|_| !self.is_ours(field))
+    }
+}
+
+/// Whether nobody is there who would write again what the upgrade writes. Asked before anything is written.
+pub(crate) fn leave_it_to_us(want: &Want, view: &View) -> Result<(), Hold> {
+    if bug::active(Bug::OwnersIgnored) {
+        return Ok(());
+    }
+    let owners = match &view.owners {
+        Fact::Known(owners) => owners,
+        Fact::Unknown(why) => {
+            let message = format!(
+                "who owns the image and the update strategy can't be read: {why}; kubectl patch the StatefulSet with \
+                 metadata.managedFields: [{{}}] to begin the account again"
+            );
+            return Err(Hold::new(Reason::FieldOwned, message));
+        }
+    };
+    let accepted = |name: &str| want.accept_owners.contains(name);
+    if let Some(controller) = owners.controller.as_deref().filter(|controller| !accepted(controller)) {
+        let message =
+            format!("{controller} controls the StatefulSet and writes it again: upgrade {controller} instead");
+        return Err(Hold::new(Reason::FieldOwned, message));
+    }
+    let others = owners.managers.iter().filter(|owner| !owner.is_ours() && !accepted(&owner.manager));
+    for owner in others {
+        let again: Vec<String> =
+            owner.fields.iter().filter(|field| owner.writes_again(**field)).map(ToString::to_string).collect();
+        if !again.is_empty() {
+            let message = format!(
+                "{owner} owns {} of the StatefulSet and writes it again: {}",
+                again.join(" and "),
+                owner.way_out()
+            );
+            return Err(Hold::new(Reason::FieldOwned, message));
+        }
+    }
+    Ok(())
+}
+
+/// Who wrote what stands there, for a message about a change; nothing where nobody tells.
+pub(crate) fn blame(view: &View, fields: &[Field]) -> String {
+    let writers = fields.iter().filter_map(|field| Some((field, view.owners.known()?.writer(*field)?)));
+    match writers.max_by_key(|(_, owner)| owner.at) {
+        Some((field, owner)) if owner.writes_again(*field) => {
+            format!("; metadata.managedFields names {owner}: {}, or set spec.trigger to Template", owner.way_out())
+        }
+        Some((_, owner)) => format!("; metadata.managedFields names {owner}"),
+        None => String::new(),
+    }
+}
+
+/// Whether somebody set the image back after our last write of the template, although nobody saw that stand: a write that was lost leaves
+/// the image with whoever had it before. Times are to the second, so one of the same second counts when it happens again and again.
+pub(crate) fn is_set_back(view: &View, record: &Record) -> bool {
+    let writer = view.owners.known().and_then(|owners| owners.writer(Field::Image));
+    let Some(at) = writer.and_then(|owner| owner.at).filter(|_| !bug::active(Bug::TemplateFought)) else {
+        return false;
+    };
+    at > record.template_at
+        || (record.template_writes >= LOST_IN_A_ROW && at.as_second() >= record.template_at.as_second())
+}
