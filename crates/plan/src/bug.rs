@@ -214,6 +214,10 @@ pub enum Bug {
     LostParkingForgotten,
     /// What led while the resource could not be read is taken for not having led.
     UnwatchedNeverLed,
+    /// After a resource of a fleet said nothing, or that it failed, the time that it tells is believed again.
+    TimesBelievedAgain,
+    /// What a fleet looked like when its watch was last alive is believed however long ago that was.
+    DeadWatchBelieved,
 }
 
 #[cfg(feature = "seeded-bugs")]
