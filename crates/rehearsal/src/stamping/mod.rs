@@ -2,6 +2,7 @@
 
 mod company;
 mod judge;
+mod oddities;
 pub mod reading;
 mod suites;
 
@@ -81,13 +82,9 @@ pub fn tier(name: &str, tag: &str, priority: i64) -> Value {
 
 /// Definitions, a namespace, these Dicoms and this ServiceImage.
 pub fn objects(dicoms: impl IntoIterator<Item = Value>, service_image: Value) -> Vec<Value> {
-    let definitions = windlass_api::crd::all().into_iter().chain([Dicom::crd()]);
-    let mut objects: Vec<Value> = definitions.filter_map(|crd| serde_json::to_value(crd).ok()).collect();
-    if let Some(dicoms) = objects.last_mut() {
-        // Another place for an image.
-        let schema = &mut dicoms["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-        schema["properties"]["spec"]["properties"]["sidecar"] = json!({"type": "string"});
-    }
+    let ours = windlass_api::crd::all();
+    let mut objects: Vec<Value> = ours.into_iter().filter_map(|crd| serde_json::to_value(crd).ok()).collect();
+    objects.push(definition());
     objects.push(objects::namespace(NAMESPACE));
     objects.extend(dicoms);
     objects.push(service_image);
@@ -112,6 +109,14 @@ pub fn one(name: &str) -> Subject {
 /// A policy that lets nobody change these fields of a Dicom, or with none, everything again.
 pub fn freeze(name: &str, fields: &[&str]) -> Action {
     Action::FreezeFields { target: one(name), fields: fields.iter().map(|field| (*field).to_owned()).collect() }
+}
+
+/// The definition of Dicoms, which has another place for an image.
+fn definition() -> Value {
+    let mut definition = serde_json::to_value(Dicom::crd()).unwrap_or_default();
+    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"]["properties"]["sidecar"] = json!({"type": "string"});
+    definition
 }
 
 /// Where the image is.
