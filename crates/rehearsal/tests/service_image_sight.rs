@@ -274,18 +274,21 @@ const LAST_DAY: &str = "9999-12-31T23:59:59Z";
 
 #[test]
 fn a_resource_with_odd_metadata_harms_nobody_and_gets_its_image() {
-    let mut odd = dicom("odd", "", Some("v1"));
-    odd["metadata"]["managedFields"] = json!([{
+    let managed = json!([{
         "manager": "tenant", "operation": "Update", "apiVersion": "examples.windlass.dev/v1", "time": LAST_DAY,
         "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:replicas": {}}},
     }]);
-    let dicoms = vec![odd, dicom("a", "", Some("v1"))];
-    let told = tell(dicoms, service_image(json!([tier("", "v2", 0)])), vec![], Ending::Ready);
-    let stored = told.writes(one("").resource).filter_map(|(_, change)| change.after.as_deref());
-    let is_odd = |object: &Value| {
-        object.pointer("/metadata/managedFields").is_some_and(|all| all.to_string().contains(LAST_DAY))
-    };
-    assert!(stored.filter(|object| is_odd(object)).count() > 0, "the API server stores it");
+    let odd = Action::Patch { target: one("odd"), patch: json!({"metadata": {"managedFields": managed}}) };
+    let mut objects = objects([dicom("odd", "", Some("v1")), dicom("a", "", Some("v1"))], Value::Null);
+    objects.pop();
+    let wanted = service_image(json!([tier("", "v2", 0)]));
+    let timeline = vec![after(10, odd), after(5, Action::Create(wanted))];
+    let told = tell_of(objects, timeline, subject(), Ending::Ready);
+    let stored = told.writes(one("").resource).filter(|(_, change)| {
+        let managed = change.after.as_deref().and_then(|object| object.pointer("/metadata/managedFields"));
+        managed.is_some_and(|all| all.to_string().contains(LAST_DAY))
+    });
+    assert!(stored.count() > 0, "the API server stores it");
     assert_eq!(told.images(), [("a", "v2"), ("odd", "v2")].into());
 }
 

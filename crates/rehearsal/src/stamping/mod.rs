@@ -16,6 +16,7 @@ use kube::{
     api::{ListParams, PostParams},
 };
 use serde_json::{Value, json};
+use windlass_operator::lenient::Whole;
 use windlass_sim::{
     harness::Seat,
     objects,
@@ -174,13 +175,14 @@ pub fn service_without_deployed(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>>
 
 fn play(seat: Seat, deployed: bool) -> Pin<Box<dyn Future<Output = ()>>> {
     Box::pin(async move {
-        let api: Api<Dicom> = Api::all(seat.client.clone());
+        let api: Api<Whole<Dicom>> = Api::all(seat.client.clone());
         // Since when each has had what it has.
         let mut since: BTreeMap<(String, i64), Timestamp> = BTreeMap::new();
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
             let Ok(list) = api.list(&ListParams::default()).await else { continue };
-            for dicom in list {
+            // One that is odd in what nobody here needs is served all the same.
+            for dicom in list.items.into_iter().filter_map(|one| serde_json::from_value::<Dicom>(one.raw).ok()) {
                 let now = seat.clock.now();
                 let key = (dicom.uid().unwrap_or_default(), dicom.metadata.generation.unwrap_or(0));
                 let began = *since.entry(key.clone()).or_insert(now);
