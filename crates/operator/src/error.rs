@@ -98,9 +98,9 @@ impl Error {
         self.code() == Some(410)
     }
 
-    /// We have no right to it.
-    pub fn is_forbidden(&self) -> bool {
-        self.code() == Some(403)
+    /// What the API server says where we have no right to it.
+    pub fn refusal(&self) -> Option<&str> {
+        self.status().filter(|status| status.code == 403).map(|status| status.message.as_str())
     }
 
     /// No such kind is served.

@@ -65,7 +65,7 @@ use crate::{
 
 /// After something was seen, how long it is waited for more before the next round.
 const GATHER: Duration = Duration::from_millis(100);
-/// How long the API server is left alone that has too much to do.
+/// How long the API server is left alone that has too much to do, or says that something is not there.
 const THROTTLED: Duration = Duration::from_secs(1);
 /// How often a kind that does not exist is looked for.
 const RETRY_KIND: Duration = Duration::from_secs(10);
@@ -195,8 +195,8 @@ impl Fleet {
             Told::WentBack => self.over = Some(Over::WentBack),
             Told::Broke(error) => {
                 tracing::debug!(error = error.story(), "a watch broke off");
-                if error.is_forbidden() {
-                    self.over = Some(Over::Refused(error.story()));
+                if let Some(why) = error.refusal() {
+                    self.over = Some(Over::Refused(why.to_owned()));
                 } else if error.is_not_found() {
                     self.over = Some(Over::Missing);
                 }
@@ -403,7 +403,7 @@ async fn rounds(
                 tracing::warn!(%name, "revisions went back, and everything is looked at anew");
                 return Ok(Tended::Again(Duration::ZERO));
             }
-            Some(Over::Missing) => return Ok(Tended::Again(Duration::ZERO)),
+            Some(Over::Missing) => return Ok(Tended::Again(THROTTLED)),
             None => {}
         }
         let looked = if fleet.is_seen(actor) {
