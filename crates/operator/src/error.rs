@@ -93,6 +93,16 @@ impl Error {
         self.code() == Some(404)
     }
 
+    /// What is asked for is of a past that the API server has forgotten.
+    pub fn is_expired(&self) -> bool {
+        self.code() == Some(410)
+    }
+
+    /// What the API server says where we have no right to it.
+    pub fn refusal(&self) -> Option<&str> {
+        self.status().filter(|status| status.code == 403).map(|status| status.message.as_str())
+    }
+
     /// No such kind is served.
     pub fn is_unknown_kind(&self) -> bool {
         let Self::Kubernetes { source, .. } = self else { return false };

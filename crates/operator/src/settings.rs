@@ -29,6 +29,8 @@ pub struct Settings {
     pub evidence_age: Duration,
     /// How often a resource at rest is looked at.
     pub idle_recheck: Duration,
+    /// How long a watch may say nothing before it is not believed any more and begins again with a list. Bookmarks come once a minute.
+    pub watch_silence: Duration,
     /// How many resources are worked on at once.
     pub concurrency: usize,
     /// The one namespace to look at; all if none.
@@ -69,6 +71,7 @@ impl Default for Settings {
             longest_write: Duration::from_secs(10),
             evidence_age: Duration::from_secs(5),
             idle_recheck: Duration::from_secs(30),
+            watch_silence: Duration::from_mins(2),
             concurrency: 16,
             namespace: None,
             ignore_nodes: false,
@@ -103,6 +106,11 @@ impl Settings {
         if self.write_deadline >= self.renew_deadline {
             return Err("the write deadline must be shorter than the renew deadline".into());
         }
+        if self.watch_silence <= Duration::from_mins(1) {
+            return Err(
+                "a watch must be allowed to say nothing for more than a minute: bookmarks come once a minute".into()
+            );
+        }
         Ok(())
     }
 }
@@ -119,6 +127,12 @@ mod tests {
     #[test]
     fn a_holder_that_outlives_its_lease_is_refused() {
         let settings = Settings { renew_deadline: Settings::default().lease_duration, ..Settings::default() };
+        assert!(settings.check().is_err());
+    }
+
+    #[test]
+    fn a_watch_that_is_merely_quiet_is_believed() {
+        let settings = Settings { watch_silence: std::time::Duration::from_mins(1), ..Settings::default() };
         assert!(settings.check().is_err());
     }
 }

@@ -251,6 +251,10 @@ pub enum Bug {
     StrategyFought,
     /// A template that somebody sets back before it was seen is written again and again.
     TemplateFought,
+    /// After a resource of a fleet said nothing, or that it failed, the time that it tells is believed again.
+    TimesBelievedAgain,
+    /// What a fleet looked like when its watch was last alive is believed however long ago that was.
+    DeadWatchBelieved,
 }
 
 #[cfg(feature = "seeded-bugs")]

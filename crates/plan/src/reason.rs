@@ -149,6 +149,8 @@ pub enum Reason {
     ResourceUnclear,
     /// No resource of a tier says what could be judged once it has its image (E4).
     ContractNotSeen,
+    /// Nothing was heard of the resources for too long, and they can't be listed.
+    WatchSilent,
     /// What was observed took so long to gather that no member may be taken down because of it.
     EvidenceTooOld,
     /// What was read is older than what we wrote ourselves.
@@ -328,6 +330,9 @@ impl Reason {
             Self::ContractNotSeen => {
                 "let the controller of this kind write status.observedGeneration and the conditions UpToDate and Deployed, or say in spec.target.ready and spec.target.deployed how a resource tells; it goes on by itself then"
             }
+            Self::WatchSilent => {
+                "look at why they can't be listed, for example with kubectl get and the conversion webhook of their kind; it goes on by itself then"
+            }
             Self::EvidenceTooOld => {
                 "wait; if it stays, find out why what the message names takes so long to answer; it goes on by itself"
             }
@@ -371,7 +376,12 @@ impl Reason {
     pub fn is_ignorance(self) -> bool {
         matches!(
             self,
-            Self::MembersUnknown | Self::TokenRefused | Self::LeaderUnknown | Self::EvidenceTooOld | Self::StaleView
+            Self::MembersUnknown
+                | Self::TokenRefused
+                | Self::LeaderUnknown
+                | Self::WatchSilent
+                | Self::EvidenceTooOld
+                | Self::StaleView
         )
     }
 
@@ -461,6 +471,7 @@ impl Reason {
             | Self::InFlightLimit
             | Self::ResourceUnclear
             | Self::ContractNotSeen
+            | Self::WatchSilent
             | Self::EvidenceTooOld
             | Self::StaleView
             | Self::TakingOver

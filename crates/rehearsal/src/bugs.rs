@@ -167,6 +167,7 @@ fn is_of_fleets(bug: Bug) -> bool {
             | Bug::UntoldIsNew
             | Bug::StaleReady
             | Bug::RecreatedIsSettled
+            | Bug::DeadWatchBelieved
     )
 }
 

@@ -121,3 +121,28 @@ fn a_busy_quorum_is_upgraded(#[case] setting: Setting, #[case] per_second: u64) 
     assert_eq!(tale.verdict.restarts.len(), 3);
     tale.was_safe();
 }
+
+/// Watches only wake: every pass reads what it decides from live. Where they stand still, a resource is looked at as often as one at rest,
+/// and an upgrade goes its way as before, more slowly.
+#[test]
+fn a_quorum_whose_watches_stand_still_is_looked_at_all_the_same() {
+    let objects = with(three(), "QuorumCluster", |resource| resource["spec"]["paused"] = json!(true));
+    let idle = Settings::default().idle_recheck;
+    let tale = stage::play(objects, async |cluster| {
+        until_reason(cluster, "Paused").await;
+        pass(Duration::from_mins(1)).await;
+        cluster.api.still_watches("windlass");
+        let begun = cluster.clock.elapsed();
+        stage::patch(cluster, &pd::subject(), &json!({"spec": {"paused": false}}));
+        let template = |cluster: &Cluster| {
+            let set = cluster.api.get_value("statefulsets.apps", pd::NAMESPACE, pd::NAME);
+            set.is_some_and(|set| set.pointer("/spec/template").is_some_and(|one| one.to_string().contains(TO)))
+        };
+        until_at_last(cluster, "it is begun", template).await;
+        let took = cluster.clock.elapsed().saturating_sub(begun);
+        assert!(took < idle * 2, "it is seen after {took:?}");
+        cluster.api.still_watches("windlass");
+        until_at_last(cluster, "everybody is upgraded", ready).await;
+    });
+    tale.ended_ready_at(TO);
+}

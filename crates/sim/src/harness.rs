@@ -12,6 +12,7 @@ use std::{
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::task::LocalSet;
 
@@ -219,9 +220,21 @@ pub fn frozen(event: &Event) -> Option<&str> {
     text.strip_prefix(FROZEN)?.split(':').next()
 }
 
+/// How our processes' names begin.
+const OURS: &str = "windlass";
+
 /// Our processes by their names.
 pub fn is_ours(user: &str) -> bool {
-    user.starts_with("windlass")
+    user.starts_with(OURS)
+}
+
+/// The revision of the last write before this time.
+fn revision_at(journal: &Journal, then: Timestamp) -> Option<u64> {
+    let entries = journal.entries();
+    entries.iter().rev().filter(|entry| entry.at <= then).find_map(|entry| match &entry.event {
+        Event::Write(change) => Some(change.revision),
+        Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,
+    })
 }
 
 /// Runs operator processes in a slot, one after the other, for ever.
@@ -365,7 +378,18 @@ fn act(cluster: &Cluster, slots: &[Slot], action: &Action) {
         Action::Unseal(place) => world.unseal(&place.namespace, set_of(&place.pod), &place.pod),
         Action::Tell { whom, path, body } => world.tell(&whom.namespace, set_of(&whom.pod), &whom.pod, path, body),
         Action::DropWatches => api.drop_watches(None),
+        Action::StillWatches => {
+            api.still_watches(OURS);
+            tell("watches stand still".to_owned());
+        }
+        Action::Unlistable(resource, yes) => api.set_unlistable(resource, *yes),
         Action::Compact => api.compact(api.revision()),
+        Action::Restore(ago) => {
+            let then = clock.now().saturating_sub(*ago);
+            let past = then.ok().and_then(|then| revision_at(journal, then));
+            tell(format!("restored as of {past:?}"));
+            api.restore(past.unwrap_or_default());
+        }
         Action::KillOperator(number) => {
             if let Some(slot) = slots.get(*number) {
                 slot.borrow().kill();

@@ -180,8 +180,14 @@ pub enum Action {
     },
     /// All watches break off.
     DropWatches,
+    /// Watches of operators stand still: nothing comes any more, not even their end.
+    StillWatches,
+    /// Lists and watches of a resource, by plural and group, fail, as where the conversion webhook of its kind is away; or they work again.
+    Unlistable(String, bool),
     /// Old revisions are compacted away.
     Compact,
+    /// etcd is restored from a snapshot that was taken so long ago: everything is as it was then, and revisions go back with it.
+    Restore(Duration),
     /// An operator process dies and is started again a little later.
     KillOperator(usize),
     /// An operator process stands still for so long.

@@ -162,6 +162,7 @@ impl Contract {
                 None => object.data.pointer("/spec/failureHaltsUpdate") == Some(&json!(true)),
             },
             progress,
+            unready: None,
             stamp,
             set_by: changed.then(|| self.setter(object)).flatten(),
             taken_by: None,

@@ -24,7 +24,7 @@ use windlass_plan::{
     },
 };
 
-use super::Fleet;
+use super::{Fleet, loose::Loose};
 use crate::{
     Context,
     execute::Actor,
@@ -181,7 +181,7 @@ async fn pods(actor: Actor<'_>, fleet: &Fleet, id: &ItemId, image: &str, until: 
     let context = actor.context;
     let targets = fleet.target.api(actor, id.namespace());
     let what = format!("{}/{id}", fleet.target.resource.plural);
-    let object = read(context, "get", &what, until, targets.get(id.name())).await?;
+    let Loose(object) = read(context, "get", &what, until, targets.get(id.name())).await?;
     if fleet.contract.pen.image(&object) != Some(image) {
         return None;
     }

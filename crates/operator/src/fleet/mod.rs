@@ -1,7 +1,7 @@
 //! Fleets: one ServiceImage and all resources that it is about.
 //!
 //! ```text
-//!   watch of the kind ─▶ index (one event, one resource)
+//!   watch of the kind ─▶ index (one event, one resource; and that it is alive)
 //!   a round: read the ServiceImage live ─▶ decide (pure) ─▶ reserve the batch (compare-and-swap) ─▶ write it ─▶ again
 //! ```
 //! The reservation comes after everything that was read about the batch, and succeeds only on the ServiceImage that was decided on, with
@@ -12,13 +12,15 @@ mod contract;
 mod diagnose;
 mod gates;
 mod labels;
+mod loose;
 mod namespaces;
 mod pace;
 mod permission;
 mod rivals;
 mod stamp;
+mod watch;
 
-use std::{collections::BTreeMap, future::ready, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use futures::{
     FutureExt, StreamExt,
@@ -28,11 +30,7 @@ use jiff::Timestamp;
 use kube::{
     Api, Resource, ResourceExt,
     api::{DynamicObject, GroupVersionKind, PostParams},
-    discovery::{ApiResource, pinned_kind},
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event},
-    },
+    discovery::{ApiResource, pinned_kind, verbs},
 };
 use tokio::{sync::Notify, time::Instant};
 use windlass_api::{ServiceImage, ServiceImageStatus, fleet, reading, service_image::TargetKind, translate};
@@ -47,14 +45,15 @@ pub use self::diagnose::Diagnoses;
 use self::{
     contract::{Contract, Pen},
     gates::{Asking, Asks},
+    loose::Loose,
     namespaces::Namespaces,
     pace::Pace,
     rivals::Rivals,
     stamp::{Sent, Touched},
+    watch::{Told, Watch, believed_until},
 };
 use crate::{
     claim::{Stand, stand},
-    controller::Steady,
     error::{Class, Error},
     events::{Telling, tell},
     execute::Actor,
@@ -66,7 +65,7 @@ use crate::{
 
 /// After something was seen, how long it is waited for more before the next round.
 const GATHER: Duration = Duration::from_millis(100);
-/// How long the API server is left alone that has too much to do.
+/// How long the API server is left alone that has too much to do, or says that something is not there.
 const THROTTLED: Duration = Duration::from_secs(1);
 /// How often a kind that does not exist is looked for.
 const RETRY_KIND: Duration = Duration::from_secs(10);
@@ -115,13 +114,39 @@ struct Fleet {
     arriving: Option<BTreeMap<ItemId, Item>>,
     /// A whole list was seen.
     primed: bool,
-    /// We have no right to watch them, in the API server's words.
-    refused: Option<String>,
+    /// When the watch was last heard of.
+    heard: Instant,
+    /// What keeps it from being heard of.
+    broken: Option<String>,
+    /// Why all that was seen counts no more, where that is so.
+    over: Option<Over>,
     /// When the status was written last.
     wrote: Option<Instant>,
     /// How many are written at once.
     pace: Pace,
 }
+
+/// Why everything has to be seen anew.
+enum Over {
+    /// We have no right to watch them, in the API server's words.
+    Refused(String),
+    /// There is no such kind any more.
+    Missing,
+    /// Revisions went back: etcd was restored (H4).
+    WentBack,
+}
+
+/// How a resource was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// In the watch, which may be behind the answers to what we write and read.
+    Watched,
+    /// In the answer to a request that was made after all that is known.
+    Live,
+}
+
+/// What a watch told, and when.
+type Heard = (Instant, Told<Loose>);
 
 /// A kind that exists.
 #[derive(Clone)]
@@ -131,7 +156,7 @@ pub struct Target {
 }
 
 impl Target {
-    fn api(&self, actor: Actor<'_>, namespace: &str) -> Api<DynamicObject> {
+    fn api(&self, actor: Actor<'_>, namespace: &str) -> Api<Loose> {
         let client = actor.context.client.clone();
         if self.namespaced {
             Api::namespaced_with(client, namespace, &self.resource)
@@ -142,42 +167,59 @@ impl Target {
 }
 
 impl Fleet {
-    /// Takes an event of the watch in.
-    fn take(&mut self, event: Result<Event<DynamicObject>, watcher::Error>) {
-        match event {
-            Ok(Event::Init) => self.arriving = Some(BTreeMap::new()),
-            Ok(Event::InitApply(object)) => {
+    /// Takes in what the watch told.
+    fn take(&mut self, (when, told): Heard) {
+        // That it broke off, or begins again, is no sign of life.
+        if !matches!(told, Told::Begun | Told::Broke(_)) {
+            self.heard = when;
+            self.broken = None;
+        }
+        match told {
+            Told::Begun => self.arriving = Some(BTreeMap::new()),
+            Told::Listed(Loose(object)) => {
                 let ours = !is_going(&object) && self.is_about(&object);
                 let item = self.item(&object);
                 if let Some(arriving) = self.arriving.as_mut().filter(|_| ours) {
                     arriving.insert(id(&object), item);
                 }
             }
-            Ok(Event::InitDone) => {
-                // A list is the truth, also where its revisions are older than those seen before (H4).
-                let arrived = self.arriving.take().unwrap_or_default();
-                let gone: Vec<ItemId> =
-                    self.index.items().map(|(id, _)| id).filter(|id| !arrived.contains_key(*id)).cloned().collect();
-                for id in gone {
-                    self.index.forget(&id);
-                }
-                for (id, item) in arrived {
-                    self.index.observe(&id, item);
-                }
-                self.primed = true;
-            }
-            Ok(Event::Apply(object)) => self.see(&object),
-            Ok(Event::Delete(object)) => {
+            Told::Whole(revision) => self.replace(revision.parse().ok()),
+            Told::Changed(Loose(object)) => self.see(&object, Sight::Watched),
+            Told::Gone(Loose(object)) => {
                 let id = id(&object);
                 if self.index.item(&id).is_some_and(|known| Some(&known.fence.uid) == object.metadata.uid.as_ref()) {
                     self.index.forget(&id);
                 }
             }
-            Err(error) => {
-                tracing::debug!(%error, "a watch broke off");
-                self.refused = refusal(&error);
+            Told::Alive => {}
+            Told::WentBack => self.over = Some(Over::WentBack),
+            Told::Broke(error) => {
+                tracing::debug!(error = error.story(), "a watch broke off");
+                if let Some(why) = error.refusal() {
+                    self.over = Some(Over::Refused(why.to_owned()));
+                } else if error.is_not_found() {
+                    self.over = Some(Over::Missing);
+                }
+                self.broken = Some(error.story());
             }
         }
+    }
+
+    /// A list is whole: it is what there is. What was written while it was made is newer in the answers to those writes.
+    fn replace(&mut self, listed: Option<u64>) {
+        let newer = |item: &Item| listed.is_some_and(|listed| number(item).is_some_and(|number| number > listed));
+        let arrived = self.arriving.take().unwrap_or_default();
+        let known = self.index.items().filter(|(_, item)| !newer(item));
+        let gone: Vec<ItemId> = known.map(|(id, _)| id).filter(|id| !arrived.contains_key(*id)).cloned().collect();
+        for id in gone {
+            self.index.forget(&id);
+        }
+        for (id, item) in arrived {
+            if !self.index.item(&id).is_some_and(newer) {
+                self.index.observe(&id, item);
+            }
+        }
+        self.primed = true;
     }
 
     fn is_about(&self, object: &DynamicObject) -> bool {
@@ -193,16 +235,19 @@ impl Fleet {
         seen.believed(before, writing, self.index.now())
     }
 
-    /// A resource was seen, in a watch or in the answer to a write. What is older than what is known of it says nothing (H4 aside, and
-    /// that takes a new list).
-    fn see(&mut self, object: &DynamicObject) {
+    /// A resource was seen. What a watch shows that is older than what is known says nothing; what is older in the answer to a request says
+    /// that revisions went back (H4).
+    fn see(&mut self, object: &DynamicObject, sight: Sight) {
         if !self.is_about(object) {
             return;
         }
         let (id, item) = (id(object), self.item(object));
-        let number = |item: &Item| item.fence.resource_version.parse::<u64>().ok();
         let known = self.index.item(&id);
         if known.is_some_and(|known| known.fence.uid == item.fence.uid && number(known) > number(&item)) {
+            match sight {
+                Sight::Watched => {}
+                Sight::Live => self.over = Some(Over::WentBack),
+            }
             return;
         }
         if is_going(object) {
@@ -211,17 +256,21 @@ impl Fleet {
             self.index.observe(&id, item);
         }
     }
+
+    /// All of it was seen, and the watch was heard of lately enough to say that this is still so.
+    fn is_seen(&self, actor: Actor<'_>) -> bool {
+        self.primed && self.arriving.is_none() && !self.is_silent(actor)
+    }
+
+    /// Nothing was heard of it for too long.
+    fn is_silent(&self, actor: Actor<'_>) -> bool {
+        believed_until(actor.context, self.heard) <= Instant::now()
+    }
 }
 
-/// What the API server says where we have no right to list or watch.
-fn refusal(error: &watcher::Error) -> Option<String> {
-    let (watcher::Error::InitialListFailed(kube::Error::Api(status))
-    | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-    | watcher::Error::WatchError(status)) = error
-    else {
-        return None;
-    };
-    (status.code == 403).then(|| status.message.clone())
+/// The revision of a resource: those of one kind can be compared.
+fn number(item: &Item) -> Option<u64> {
+    item.fence.resource_version.parse().ok()
 }
 
 fn is_going(object: &DynamicObject) -> bool {
@@ -287,12 +336,8 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         Ok(contract) => contract,
         Err(hold) => return hold_back(actor, &resource, &hold, context.settings.idle_recheck).await,
     };
-    let mut config = watcher::Config::default();
-    if let Some(selector) = &resource.spec.target.label_selector {
-        config = config.labels(selector);
-    }
     let index = Index::new(Terms::default(), context.clock.now());
-    let everywhere: Api<DynamicObject> = match &context.settings.namespace {
+    let everywhere: Api<Loose> = match &context.settings.namespace {
         Some(namespace) => target.api(actor, namespace),
         None => Api::all_with(context.client.clone(), &target.resource),
     };
@@ -314,22 +359,24 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         index,
         arriving: None,
         primed: false,
-        refused: None,
+        heard: Instant::now(),
+        broken: None,
+        over: None,
         wrote: None,
         pace,
     };
     // What is seen is taken off the wire also while others are written to: a watch that nobody reads is ended by the API server.
     let (seen, events) = mpsc::unbounded();
-    let watch = watcher::watcher(everywhere, config).backoff(Steady::default()).for_each(|event| {
+    let (plural, selector) = (fleet.target.resource.plural.clone(), resource.spec.target.label_selector.clone());
+    let watch = Watch::new(context, &plural, everywhere, selector.as_deref(), |told| {
         // Nobody listens any more only when nobody reads this, either.
-        let _unheard = seen.unbounded_send(event);
-        ready(())
+        let _unheard = seen.unbounded_send((Instant::now(), told));
     });
     tokio::select! {
         biased;
         tended = Box::pin(rounds(actor, &resource, fleet, events, poke)) => tended,
         () = others.changed(actor) => Ok(Tended::Again(Duration::ZERO)),
-        () = watch => Ok(Tended::Again(RETRY_KIND)),
+        () = watch.run() => Ok(Tended::Again(RETRY_KIND)),
     }
 }
 
@@ -338,27 +385,38 @@ async fn rounds(
     actor: Actor<'_>,
     resource: &ServiceImage,
     mut fleet: Fleet,
-    mut events: UnboundedReceiver<Result<Event<DynamicObject>, watcher::Error>>,
+    mut events: UnboundedReceiver<Heard>,
     poke: &Notify,
 ) -> Result<Tended, Error> {
     let (name, target) = (resource.name_any(), &resource.spec.target);
     let mut asking = Asking::default();
     loop {
         asking.listen();
-        while let Some(Some(event)) = events.next().now_or_never() {
-            fleet.take(event);
+        while let Some(Some(told)) = events.next().now_or_never() {
+            fleet.take(told);
         }
-        if let Some(why) = fleet.refused.take() {
-            return hold_back(actor, resource, &Hold::new(Reason::TargetNotAllowed, why), RETRY_KIND).await;
-        }
-        let pause = if fleet.primed && fleet.arriving.is_none() {
-            match round(actor, &name, target, &mut fleet, &mut asking).await? {
-                Round::Gone => return Ok(Tended::Gone),
-                Round::Anew(pause) => return Ok(Tended::Again(pause)),
-                Round::Wait(pause) => pause,
+        match fleet.over.take() {
+            Some(Over::Refused(why)) => {
+                return hold_back(actor, resource, &Hold::new(Reason::TargetNotAllowed, why), RETRY_KIND).await;
             }
+            Some(Over::WentBack) => {
+                tracing::warn!(%name, "revisions went back, and everything is looked at anew");
+                return Ok(Tended::Again(Duration::ZERO));
+            }
+            Some(Over::Missing) => return Ok(Tended::Again(THROTTLED)),
+            None => {}
+        }
+        let looked = if fleet.is_seen(actor) {
+            round(actor, &name, target, &mut fleet, &mut asking).await?
+        } else if fleet.is_silent(actor) {
+            unseen(actor, &name, target, &fleet).await?
         } else {
-            actor.context.settings.idle_recheck
+            Round::Wait(actor.context.settings.idle_recheck)
+        };
+        let pause = match looked {
+            Round::Gone => return Ok(Tended::Gone),
+            Round::Anew(pause) => return Ok(Tended::Again(pause)),
+            Round::Wait(pause) => pause,
         };
         if pause.is_zero() {
             continue;
@@ -366,8 +424,8 @@ async fn rounds(
         let pause = asking.due().map_or(pause, |due| pause.min(due));
         tokio::select! {
             biased;
-            Some(event) = events.next() => {
-                fleet.take(event);
+            Some(told) = events.next() => {
+                fleet.take(told);
                 // More comes with it: one look for all of it.
                 tokio::time::sleep(GATHER.min(pause)).await;
             }
@@ -390,6 +448,11 @@ async fn find(actor: Actor<'_>, target: &TargetKind) -> Result<Result<Target, Ho
     let found = actor.context.bounded(actor.context.settings.read_deadline, "discover", &name, discover).await;
     let missing = || Hold::new(Reason::TargetNotFound, format!("there is no kind {kind} of {group}/{version}"));
     match found {
+        // The API server has taken these verbs away from a kind whose definition is being deleted, and deletes what is left of it.
+        Ok((_, capabilities)) if !capabilities.supports_operation(verbs::PATCH) => Ok(Err(Hold::new(
+            Reason::TargetNotFound,
+            format!("the definition of {kind} of {group}/{version} is being deleted"),
+        ))),
         Ok((resource, capabilities)) => {
             if let Some(hold) = permission::refusal(actor, target, &resource.plural).await? {
                 return Ok(Err(hold));
@@ -432,6 +495,30 @@ impl Round {
     }
 }
 
+/// Nothing was heard of the fleet for too long. The watch has begun again with a list by itself; where that fails, too, it is said.
+async fn unseen(actor: Actor<'_>, name: &str, target: &TargetKind, fleet: &Fleet) -> Result<Round, Error> {
+    let idle = Round::Wait(actor.context.settings.idle_recheck);
+    let Some(broken) = &fleet.broken else { return Ok(idle) };
+    let resource = match read(actor, name).await? {
+        Some(Read::Clear(resource)) => resource,
+        Some(Read::Odd(..)) => return Ok(Round::Anew(Duration::ZERO)),
+        None => return Ok(Round::Gone),
+    };
+    if !is_ours(actor, &resource) || resource.spec.target != *target {
+        return Ok(Round::Anew(Duration::ZERO));
+    }
+    let plural = &fleet.target.resource.plural;
+    let message = format!("how the {plural} are can't be seen: {broken}");
+    hold_back(actor, &resource, &Hold::new(Reason::WatchSilent, message), Duration::ZERO).await?;
+    Ok(idle)
+}
+
+/// Whether we are the one who acts, and nothing of anybody else's can still arrive.
+fn is_ours(actor: Actor<'_>, resource: &ServiceImage) -> bool {
+    let election = resource.status.as_ref().and_then(|status| status.election.as_ref());
+    election.is_some_and(|one| one.settled && one.id == actor.term.id().as_str())
+}
+
 /// One look: decide, reserve, write, report.
 async fn round<'a>(
     actor: Actor<'a>,
@@ -447,13 +534,20 @@ async fn round<'a>(
         None => return Ok(Round::Gone),
     };
     let before = resource.status.clone().unwrap_or_default();
-    let ours = before.election.as_ref().is_some_and(|one| one.settled && one.id == actor.term.id().as_str());
+    let ours = is_ours(actor, &resource);
     let current =
         context.own_writes.is_current(&format!("serviceimages/{name}"), resource.resource_version().as_deref());
     if !ours || !current || resource.spec.target != *target || !fleet.contract.is_of(&resource) {
         return Ok(Round::Anew(if current { Duration::ZERO } else { GATHER }));
     }
     if let Some(hold) = permission::refusal(actor, target, &fleet.target.resource.plural).await? {
+        hold_back(actor, &resource, &hold, Duration::ZERO).await?;
+        return Ok(Round::Anew(RETRY_KIND));
+    }
+    // That nobody is there may be because the kind is going: what does not exist is not up to date.
+    if fleet.index.items().next().is_none()
+        && let Err(hold) = find(actor, target).await?
+    {
         hold_back(actor, &resource, &hold, Duration::ZERO).await?;
         return Ok(Round::Anew(RETRY_KIND));
     }

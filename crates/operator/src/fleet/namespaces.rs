@@ -1,20 +1,14 @@
 //! The namespaces that a ServiceImage is about.
 
-use std::{collections::BTreeSet, pin::pin};
+use std::collections::BTreeSet;
 
-use futures::StreamExt;
+use futures::{StreamExt, channel::mpsc};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{
-    Api, ResourceExt,
-    api::ListParams,
-    core::PartialObjectMeta,
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event},
-    },
-};
+use kube::{Api, ResourceExt, api::ListParams};
+use tokio::time::Instant;
 
-use crate::{controller::Steady, error::Error, execute::Actor};
+use super::watch::{Told, Watch, believed_until};
+use crate::{error::Error, execute::Actor, lenient::Glimpse};
 
 /// Which namespaces; all of them without a selector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +26,7 @@ impl Namespaces {
         let Some(selector) = selector else { return Ok(Self(None)) };
         let context = actor.context;
         let params = ListParams::default().labels(selector);
-        let api: Api<PartialObjectMeta<Namespace>> = Api::all(context.client.clone());
+        let api: Api<Glimpse<Namespace>> = Api::all(context.client.clone());
         let listed = context.bounded(context.settings.read_deadline, "list", "namespaces", api.list(&params)).await?;
         let names = listed.items.iter().map(ResourceExt::name_any).collect();
         Ok(Self(Some(Selected { selector: selector.clone(), names })))
@@ -43,34 +37,50 @@ impl Namespaces {
         self.0.as_ref().is_none_or(|selected| selected.names.contains(namespace))
     }
 
-    /// Waits until others have these labels than had them.
+    /// Waits until others have these labels than had them, or nobody can tell any more who has.
     pub async fn changed(&self, actor: Actor<'_>) {
         let Some(selected) = &self.0 else { return std::future::pending().await };
-        let api: Api<PartialObjectMeta<Namespace>> = Api::all(actor.context.client.clone());
-        let config = watcher::Config::default().labels(&selected.selector);
-        let mut events = pin!(watcher::watcher(api, config).backoff(Steady::default()));
-        let mut listed = BTreeSet::new();
-        while let Some(event) = events.next().await {
-            let differs = match event {
-                Ok(Event::Init) => {
-                    listed.clear();
-                    false
+        let context = actor.context;
+        let api: Api<Glimpse<Namespace>> = Api::all(context.client.clone());
+        let (seen, mut told) = mpsc::unbounded();
+        let watch = Watch::new(context, "namespaces", api, Some(&selected.selector), |one| {
+            // Nobody listens any more only when nobody reads this, either.
+            let _unheard = seen.unbounded_send(one);
+        });
+        let differs = async {
+            let (mut listed, mut heard) = (BTreeSet::new(), Instant::now());
+            while let Some(one) = told.next().await {
+                let alive = !matches!(one, Told::Broke(_) | Told::Begun);
+                let differs = match one {
+                    Told::Begun => {
+                        listed.clear();
+                        false
+                    }
+                    Told::Listed(namespace) => {
+                        listed.insert(namespace.name_any());
+                        false
+                    }
+                    Told::Whole(_) => listed != selected.names,
+                    Told::Changed(namespace) => !selected.names.contains(&namespace.name_any()),
+                    Told::Gone(_) | Told::WentBack => true,
+                    Told::Alive => false,
+                    Told::Broke(error) => {
+                        tracing::debug!(error = error.story(), "a watch broke off");
+                        believed_until(context, heard) <= Instant::now()
+                    }
+                };
+                if differs {
+                    return;
                 }
-                Ok(Event::InitApply(namespace)) => {
-                    listed.insert(namespace.name_any());
-                    false
+                if alive {
+                    heard = Instant::now();
                 }
-                Ok(Event::InitDone) => listed != selected.names,
-                Ok(Event::Apply(namespace)) => !selected.names.contains(&namespace.name_any()),
-                Ok(Event::Delete(_)) => true,
-                Err(error) => {
-                    tracing::debug!(%error, "a watch broke off");
-                    false
-                }
-            };
-            if differs {
-                return;
             }
+        };
+        tokio::select! {
+            biased;
+            () = differs => {}
+            () = watch.run() => {}
         }
     }
 }

@@ -13,8 +13,9 @@ use windlass_plan::{
 };
 
 use super::{
-    Fleet, Target,
+    Fleet, Sight, Target,
     contract::{Pen, STAMPED, Stamped},
+    loose::Loose,
     pace::{Answer, Pace},
 };
 use crate::{
@@ -45,7 +46,7 @@ pub async fn all(actor: Actor<'_>, fleet: &mut Fleet, stamps: &[Stamping]) -> Re
     {
         match result {
             Ok(object) => {
-                fleet.see(&object);
+                fleet.see(&object, Sight::Live);
                 fleet.index.release(&id);
             }
             // It did not happen and will not.
@@ -121,7 +122,7 @@ async fn look(actor: Actor<'_>, fleet: &mut Fleet, id: &ItemId) -> Result<(), Er
         }
     };
     match found {
-        Some(object) => fleet.see(&object),
+        Some(Loose(object)) => fleet.see(&object, Sight::Live),
         None => fleet.index.forget(id),
     }
     Ok(())
@@ -169,7 +170,9 @@ async fn apply(
     set(&mut patch, "kind", json!(target.resource.kind));
     let api = target.api(actor, id.namespace());
     let params = PatchParams::apply(&pen.manager).force();
-    actor.write(verb, &what(target, id), api.patch(id.name(), &params, &Patch::Apply(&patch))).await
+    let Loose(object) =
+        actor.write(verb, &what(target, id), api.patch(id.name(), &params, &Patch::Apply(&patch))).await?;
+    Ok(object)
 }
 
 fn set(object: &mut Value, field: &str, value: Value) {
@@ -195,7 +198,7 @@ pub enum Touched {
 pub async fn touch(actor: Actor<'_>, target: &Target, pen: &Pen, id: &ItemId, uid: &str) -> Result<Touched, Error> {
     let api = target.api(actor, id.namespace());
     let what = what(target, id);
-    let Some(seen) = get(actor.context, &what, &api, id.name()).await? else { return Ok(Touched::Gone) };
+    let Some(Loose(seen)) = get(actor.context, &what, &api, id.name()).await? else { return Ok(Touched::Gone) };
     if seen.uid().as_deref() != Some(uid) {
         // Another one of that name: a write to the first misses it by its uid.
         return Ok(Touched::Moved);
@@ -203,7 +206,7 @@ pub async fn touch(actor: Actor<'_>, target: &Target, pen: &Pen, id: &ItemId, ui
     let mark = mark(actor, &seen);
     let patch = touching(&mark);
     let plain = actor.write("touch", &what, api.patch(id.name(), &PatchParams::default(), &Patch::Merge(&patch))).await;
-    let touched = match plain {
+    let touched = match plain.map(|Loose(object)| object) {
         Err(error) if error.is_denied() && !bug::active(Bug::RefusedStopsAll) => {
             let mut stamped = serde_json::to_value(Stamped::on(&seen)).unwrap_or_default();
             if stamped.is_null() {

@@ -99,6 +99,15 @@ pub struct Stamp {
     pub round: u32,
 }
 
+/// That a resource was not up to date with an image, and since when as far as that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unready {
+    /// The image that it had.
+    pub image: Option<String>,
+    /// Since when; none where nobody told.
+    pub since: Option<Timestamp>,
+}
+
 /// One resource as it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
@@ -118,6 +127,8 @@ pub struct Item {
     pub failure_halts: bool,
     /// How far it is with its image.
     pub progress: Fact<Progress>,
+    /// What is remembered of it while it is not up to date, whatever it says meanwhile.
+    pub unready: Option<Unready>,
     /// What we wrote on it last.
     pub stamp: Option<Stamp>,
     /// Who else set its image last, where that is known.
@@ -153,17 +164,39 @@ impl Item {
             Some(before) => before.stamp.clone(),
         };
         self.stamp = stamp;
-        if let Fact::Known(Progress::Moving { since }) = &mut self.progress {
-            let was = before.filter(|before| before.image == self.image).map(|before| &before.progress);
-            *since = match was {
-                Some(Fact::Known(Progress::Ready)) => Some(now),
-                Some(Fact::Known(Progress::Moving { since: Some(known) })) => Some(*known),
-                Some(Fact::Known(Progress::Moving { since: None } | Progress::Failed(_)) | Fact::Unknown(_)) | None => {
-                    since.map(|since| since.min(now))
-                }
-            };
-        }
+        self.remember(before, now);
         self
+    }
+
+    /// How long it has been on its way, across whatever it says of itself meanwhile: that it says nothing, has failed, or has another image
+    /// for a moment, as whoever owns it can make it say as often as they like. What it tells is believed once.
+    fn remember(&mut self, before: Option<&Self>, now: Timestamp) {
+        let ready = self.progress == Fact::Known(Progress::Ready);
+        let claimed = match &self.progress {
+            Fact::Known(Progress::Moving { since }) => since.map(|since| since.min(now)),
+            Fact::Known(Progress::Ready | Progress::Failed(_)) | Fact::Unknown(_) => None,
+        };
+        let was_ready =
+            before.is_some_and(|before| before.image == self.image && before.progress == Fact::Known(Progress::Ready));
+        let stamped = self.stamp.as_ref().map(|stamp| &stamp.image);
+        let kept = before.and_then(|before| before.unready.clone());
+        // Also while it has another image than the one that we gave it: setting that back gains nobody time.
+        let kept =
+            kept.filter(|kept| kept.image == self.image || (stamped.is_some() && kept.image.as_ref() == stamped));
+        self.unready = match kept {
+            Some(kept) if kept.image != self.image => Some(kept),
+            Some(_) | None if ready => None,
+            _ if was_ready => Some(Unready { image: self.image.clone(), since: Some(now) }),
+            Some(kept) if bug::active(Bug::TimesBelievedAgain) && !was_moving(before) => {
+                Some(Unready { since: claimed, ..kept })
+            }
+            Some(kept) => Some(Unready { since: kept.since.or(claimed), ..kept }),
+            None => Some(Unready { image: self.image.clone(), since: claimed }),
+        };
+        if let Fact::Known(Progress::Moving { since }) = &mut self.progress {
+            let unready = self.unready.as_ref().filter(|unready| unready.image == self.image);
+            *since = unready.and_then(|unready| unready.since);
+        }
     }
 
     /// We set it on the way to the image that it has, and it has not arrived.
@@ -171,4 +204,9 @@ impl Item {
         let stamped = self.stamp.as_ref().is_some_and(|stamp| self.image.as_ref() == Some(&stamp.image));
         stamped && matches!(self.progress, Fact::Known(Progress::Moving { .. }) | Fact::Unknown(_))
     }
+}
+
+/// It was on its way when it was seen last, and said since when.
+fn was_moving(before: Option<&Item>) -> bool {
+    before.is_some_and(|before| matches!(before.progress, Fact::Known(Progress::Moving { since: Some(_) })))
 }

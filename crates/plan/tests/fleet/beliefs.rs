@@ -42,22 +42,65 @@ fn what_is_removed_with_the_image_is_remembered() {
     assert_eq!((world.standing("a"), reason(&world.step())), (Standing::Contested, "FieldContested"));
 }
 
+/// What a tenant makes of its resource: how it is and which image it has, every ten seconds.
+type Claims = fn(u32, Timestamp) -> (Fact<Progress>, &'static str);
+
+fn moving(since: Timestamp) -> Fact<Progress> {
+    Fact::Known(Progress::Moving { since: Some(since) })
+}
+
+/// It removes UpToDate every nine minutes, and writes it back with the time of that.
+pub fn nothing_now_and_then(number: u32, now: Timestamp) -> (Fact<Progress>, &'static str) {
+    if number % 54 == 0 { (Fact::Unknown("nothing".into()), V2) } else { (moving(now), V2) }
+}
+
 #[rstest]
-#[case::a_time_in_the_future(|_| at(3_000_000))]
-#[case::a_time_that_moves(|now| now)]
-pub fn nobody_gets_more_time_by_writing_times(#[case] claims: fn(Timestamp) -> Timestamp) {
+#[case::a_time_in_the_future(|_, _| (moving(at(3_000_000)), V2))]
+#[case::a_time_that_moves(|_, now| (moving(now), V2))]
+#[case::nothing_now_and_then(nothing_now_and_then)]
+#[case::nothing_and_a_time_in_turn(|number, now| (if number % 2 == 0 { Fact::Unknown(String::new()) } else { moving(now) }, V2))]
+#[case::a_failure_that_is_taken_back(|number, now| {
+    (if number % 54 == 0 { Fact::Known(Progress::Failed("so it says".into())) } else { moving(now) }, V2)
+})]
+#[case::no_time_now_and_then(|number, now| {
+    (if number % 54 == 0 { Fact::Known(Progress::Moving { since: None }) } else { moving(now) }, V2)
+})]
+#[case::another_image_for_a_moment(|number, now| (moving(now), if number % 54 == 0 { V1 } else { V2 }))]
+#[case::another_image_that_it_is_up_to_date_with(|number, now| {
+    if number % 54 == 0 { (Fact::Known(Progress::Ready), V1) } else { (moving(now), V2) }
+})]
+pub fn nobody_gets_more_time_by_writing_times(#[case] claims: Claims) {
     let mut world = two();
     world.step();
     world.arrive(&id("b"));
-    for _ in 0..70 {
+    for number in 0..140 {
         world.wait(10);
-        let claimed = claims(world.now);
+        let (claimed, (progress, image)) = (world.now, claims(number, world.now));
         world.change(&id("a"), |item| {
-            item.progress = Fact::Known(Progress::Moving { since: Some(claimed) });
+            (item.progress, item.image) = (progress, Some(image.to_owned()));
             item.stamp = Some(forged(V2, claimed, 1));
         });
     }
     assert_eq!((world.standing("a"), reason(&world.step())), (Standing::Failed, "ResourceFailed"));
+}
+
+#[test]
+fn what_it_tells_is_believed_once() {
+    let mut world = two();
+    world.step();
+    world.arrive_all();
+    world.step();
+    // A new one that says nothing at first: it gets its time from when it says that it is on its way.
+    world.wait(7_200);
+    let mut late = serving("late", "", V2);
+    late.progress = Fact::Unknown("nothing".into());
+    world.add("late", late);
+    let now = world.now;
+    world.change(&id("late"), |item| item.progress = moving(now));
+    world.wait(599);
+    assert_eq!(world.standing("late"), Standing::Moving);
+    world.wait(1);
+    assert_eq!(world.standing("late"), Standing::Failed);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use rstest::rstest;
 use windlass_plan::bug::{Bug, plant};
 
-use super::{diagnoses, gates, limits, refusals, shares, tiers, walks::walk};
+use super::{beliefs, diagnoses, gates, limits, refusals, shares, tiers, walks::walk};
 
 /// More walks than any of them needs.
 const WALKS: u64 = 3_000;
@@ -26,6 +26,7 @@ const WALKS: u64 = 3_000;
 #[case::late_ones(Bug::LateOneUnnoticed, "has another image")]
 #[case::tenants(Bug::TenantsBelieved, "nobody wrote to it")]
 #[case::silence(Bug::SilencePassedBy, "is well")]
+#[case::times(Bug::TimesBelievedAgain, "is still waited for")]
 #[case::mute_tiers(Bug::ContractNotAwaited, "nobody of its tier says")]
 fn a_bug_in_the_fleet_is_caught(#[case] bug: Bug, #[case] words: &str) {
     let caught = (0..WALKS).find_map(|seed| {
@@ -45,6 +46,7 @@ fn a_bug_in_the_fleet_is_caught(#[case] bug: Bug, #[case] words: &str) {
 #[case::failures_that_do_not_halt(Bug::AnyFailureHalts, tiers::e4_a_failure_halts_only_where_it_says_so)]
 #[case::two_owners(Bug::TwoOwnersDuel, refusals::what_another_service_image_has_is_left_to_it)]
 #[case::refused_share(Bug::RefusedCountsAsShare, refusals::who_can_not_be_given_the_image_is_no_canary)]
+#[case::times(Bug::TimesBelievedAgain, || beliefs::nobody_gets_more_time_by_writing_times(beliefs::nothing_now_and_then))]
 #[case::hooks_before(Bug::HooksNotAwaited, gates::hooks_before_are_asked_once_for_a_set_of_images)]
 #[case::hooks_after(Bug::HooksNotAwaited, gates::hooks_after_have_the_last_word)]
 fn a_bug_that_walks_do_not_show_is_caught(#[case] bug: Bug, #[case] test: fn()) {

@@ -58,6 +58,7 @@ fn item() -> impl Strategy<Value = Item> {
             failure_halts,
             progress,
             stamp,
+            unready: None,
             set_by: None,
             taken_by: None,
         },

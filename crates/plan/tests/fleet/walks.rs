@@ -1,7 +1,8 @@
 //! Random walks of a fleet, with what must hold checked at every write: order, limits, shares, and that nobody is touched who must not be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use windlass_plan::{
     Fact,
     fleet::{Item, ItemId, Lane, Plan, Progress, Record, Stamp, Stamping, Standing, TierName, Verdict},
@@ -32,6 +33,10 @@ struct Walk {
     wiped: BTreeSet<ItemId>,
     /// Who says nothing until people see to it.
     mute: BTreeSet<ItemId>,
+    /// Who removes its status and writes it back with the time of that, again and again, until people see to it.
+    toggles: BTreeSet<ItemId>,
+    /// Since when everybody who is not up to date has had its image without being up to date with it, as the operator could see.
+    unready: BTreeMap<ItemId, (Option<String>, Timestamp)>,
     born: u32,
 }
 
@@ -63,6 +68,8 @@ pub fn walk(seed: u64) {
         before: Record::default(),
         wiped: BTreeSet::new(),
         mute: BTreeSet::new(),
+        toggles: BTreeSet::new(),
+        unready: BTreeMap::new(),
         born: 0,
     };
     for _ in 0..walk.dice.below(14) {
@@ -104,6 +111,7 @@ impl Walk {
     fn pass(&mut self, trouble: bool) -> Verdict {
         let ready = self.world.items.iter().filter(|(_, item)| item.progress == Fact::Known(Progress::Ready));
         self.well.extend(ready.filter_map(|(id, item)| Some((id.clone(), item.image.clone()?))));
+        self.nobody_takes_for_ever();
         let plan = self.world.plan();
         let deaths = if trouble { self.dice.below(4) } else { 1 };
         self.before = std::mem::take(&mut self.world.record);
@@ -134,6 +142,8 @@ impl Walk {
                 self.world.change(id, |_| {});
             }
             self.world.look_again();
+            // What it tells is believed once more.
+            self.unready.clear();
         }
         self.limits_hold();
         plan.verdict
@@ -270,6 +280,29 @@ impl Walk {
         }
     }
 
+    /// Nobody is waited for longer than its deadline allows, whatever it writes about itself.
+    fn nobody_takes_for_ever(&mut self) {
+        let (now, terms) = (self.world.now, self.world.index.terms().clone());
+        self.unready.retain(|id, _| self.world.items.contains_key(id));
+        for (id, item) in &self.world.items {
+            if item.progress == Fact::Known(Progress::Ready) {
+                self.unready.remove(id);
+                continue;
+            }
+            let known = self.unready.entry(id.clone()).or_insert_with(|| (item.image.clone(), now));
+            if known.0 != item.image {
+                *known = (item.image.clone(), now);
+            }
+            let (_, tier) = terms.tier_of(&item.tier).expect("it has a tier");
+            let stamped = self.world.truth.get(id).map(|stamp| stamp.at);
+            // What it told when it was first seen may be as late as that.
+            let from = [Some(known.1), stamped, tier.begun_at, terms.retried_at].into_iter().flatten().max().unwrap();
+            let over = now.duration_since(from).as_secs() >= 600;
+            let moving = self.world.index.standing(id).is_some_and(|(_, standing)| standing == Standing::Moving);
+            assert!(!over || !moving, "walk {}: {id} is still waited for", self.seed);
+        }
+    }
+
     /// The controller behind the resources: some arrive, some fail.
     fn service(&mut self, all: bool) {
         let moving: Vec<ItemId> = self
@@ -280,7 +313,7 @@ impl Walk {
             .map(|(id, _)| id.clone())
             .collect();
         for id in moving {
-            if self.mute.contains(&id) || (!all && self.dice.below(2) == 0) {
+            if self.mute.contains(&id) || self.toggles.contains(&id) || (!all && self.dice.below(2) == 0) {
                 continue;
             }
             let bad = self.world.items[&id].image.as_ref().is_some_and(|image| self.bad.contains(image));
@@ -298,7 +331,13 @@ impl Walk {
         let any = |dice: &mut Dice| ids.get(dice.below(u32::try_from(ids.len().max(1)).unwrap()) as usize).cloned();
         let seconds = i64::from(1 + self.dice.below(40));
         self.world.wait(seconds);
-        match self.dice.below(18) {
+        match self.dice.below(19) {
+            18 => {
+                if let Some(one) = any(&mut self.dice) {
+                    self.wiped.insert(one.clone());
+                    self.toggles.insert(one);
+                }
+            }
             15 => {
                 // A tenant writes what we write, with a time to come; or moves its times, or says that they are in the future.
                 if let Some(one) = any(&mut self.dice) {
@@ -375,6 +414,17 @@ impl Walk {
                 self.world.stamped.clear();
             }
         }
+        for id in self.toggles.clone() {
+            let (now, silent) = (self.world.now, self.dice.below(2) == 0);
+            self.world.change(&id, |item| {
+                let ready = item.progress == Fact::Known(Progress::Ready);
+                if silent {
+                    item.progress = Fact::Unknown("it says nothing".into());
+                } else if !ready {
+                    item.progress = Fact::Known(Progress::Moving { since: Some(now) });
+                }
+            });
+        }
         for id in self.mute.clone() {
             self.world.change(&id, |item| item.progress = Fact::Unknown("it says nothing".into()));
         }
@@ -397,6 +447,7 @@ impl Walk {
         self.meddles.clear();
         self.bad.clear();
         self.mute.clear();
+        self.toggles.clear();
         let ids: Vec<ItemId> = self.world.items.keys().cloned().collect();
         for id in &ids {
             self.world.change(id, |item| {

@@ -63,6 +63,7 @@ pub fn serving(name: &str, tier: &str, image: &str) -> Item {
         deployed: true,
         failure_halts: true,
         progress: Fact::Known(Progress::Ready),
+        unready: None,
         stamp: None,
         set_by: None,
         taken_by: None,

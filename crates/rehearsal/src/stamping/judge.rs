@@ -12,8 +12,8 @@ use windlass_sim::{
 use super::{
     DICOMS, FLEETS, NAME,
     reading::{
-        age, deployed, has_failed, has_served, holds, image_for, image_of, is_left_out, is_manual, is_ready, removed,
-        selects, tier_of,
+        age, deployed, has_failed, has_served, holds, image_for, image_of, is_elsewhere, is_left_out, is_manual,
+        is_ready, removed, selects, tier_of,
     },
 };
 
@@ -210,7 +210,9 @@ impl Court {
             self.judgement.orphans += 1;
             return;
         }
-        self.direction(name, before, after, at);
+        if !is_elsewhere(&self.fleet) {
+            self.direction(name, before, after, at);
+        }
         let election = self.fleet.pointer("/status/election").cloned().unwrap_or_default();
         let acts = election["id"].as_str().is_some_and(|id| id.contains(&format!("/{}/", change.user)));
         // Until a successor has touched what was reserved, that may land (H1); the successor itself writes nothing before.
@@ -282,10 +284,13 @@ impl Court {
             if !batch.is_empty() && claimed(after).is_none_or(|claimed| at.duration_since(claimed) < LATEST) {
                 self.object(at, "a batch is reserved while what was sent before the claim may still land");
             }
-            for name in &reserved {
+            // What is written elsewhere leaves the images that are read here as they are.
+            for name in reserved.iter().filter(|_| !is_elsewhere(after)) {
                 self.order(after, name, at);
             }
-            self.limits(after, &reserved, at);
+            if !is_elsewhere(after) {
+                self.limits(after, &reserved, at);
+            }
         }
         if self.fleet["spec"] != after["spec"] {
             self.company_changed = at;

@@ -2,6 +2,7 @@
 
 mod company;
 mod judge;
+mod oddities;
 pub mod reading;
 mod suites;
 
@@ -15,6 +16,7 @@ use kube::{
     api::{ListParams, PostParams},
 };
 use serde_json::{Value, json};
+use windlass_operator::lenient::Whole;
 use windlass_sim::{
     harness::Seat,
     objects,
@@ -81,13 +83,9 @@ pub fn tier(name: &str, tag: &str, priority: i64) -> Value {
 
 /// Definitions, a namespace, these Dicoms and this ServiceImage.
 pub fn objects(dicoms: impl IntoIterator<Item = Value>, service_image: Value) -> Vec<Value> {
-    let definitions = windlass_api::crd::all().into_iter().chain([Dicom::crd()]);
-    let mut objects: Vec<Value> = definitions.filter_map(|crd| serde_json::to_value(crd).ok()).collect();
-    if let Some(dicoms) = objects.last_mut() {
-        // Another place for an image.
-        let schema = &mut dicoms["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-        schema["properties"]["spec"]["properties"]["sidecar"] = json!({"type": "string"});
-    }
+    let ours = windlass_api::crd::all();
+    let mut objects: Vec<Value> = ours.into_iter().filter_map(|crd| serde_json::to_value(crd).ok()).collect();
+    objects.push(definition());
     objects.push(objects::namespace(NAMESPACE));
     objects.extend(dicoms);
     objects.push(service_image);
@@ -112,6 +110,14 @@ pub fn one(name: &str) -> Subject {
 /// A policy that lets nobody change these fields of a Dicom, or with none, everything again.
 pub fn freeze(name: &str, fields: &[&str]) -> Action {
     Action::FreezeFields { target: one(name), fields: fields.iter().map(|field| (*field).to_owned()).collect() }
+}
+
+/// The definition of Dicoms, which has another place for an image.
+fn definition() -> Value {
+    let mut definition = serde_json::to_value(Dicom::crd()).unwrap_or_default();
+    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"]["properties"]["sidecar"] = json!({"type": "string"});
+    definition
 }
 
 /// Where the image is.
@@ -169,13 +175,14 @@ pub fn service_without_deployed(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>>
 
 fn play(seat: Seat, deployed: bool) -> Pin<Box<dyn Future<Output = ()>>> {
     Box::pin(async move {
-        let api: Api<Dicom> = Api::all(seat.client.clone());
+        let api: Api<Whole<Dicom>> = Api::all(seat.client.clone());
         // Since when each has had what it has.
         let mut since: BTreeMap<(String, i64), Timestamp> = BTreeMap::new();
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
             let Ok(list) = api.list(&ListParams::default()).await else { continue };
-            for dicom in list {
+            // One that is odd in what nobody here needs is served all the same.
+            for dicom in list.items.into_iter().filter_map(|one| serde_json::from_value::<Dicom>(one.raw).ok()) {
                 let now = seat.clock.now();
                 let key = (dicom.uid().unwrap_or_default(), dicom.metadata.generation.unwrap_or(0));
                 let began = *since.entry(key.clone()).or_insert(now);

@@ -71,6 +71,11 @@ pub fn image_for<'a>(fleet: &'a Value, tier: &'a Value) -> &'a str {
     tier["image"].as_str().or(fleet["spec"]["defaultImage"].as_str()).unwrap_or_default()
 }
 
+/// A ServiceImage writes images to another place than the one that Dicoms run.
+pub fn is_elsewhere(fleet: &Value) -> bool {
+    fleet.pointer("/spec/target/imagePath").is_some_and(|path| path != ".spec.image")
+}
+
 /// Whether a ServiceImage is about a Dicom.
 pub fn selects(fleet: &Value, dicom: &Value) -> bool {
     let selector = fleet.pointer("/spec/target/labelSelector").and_then(Value::as_str);

@@ -15,7 +15,9 @@ use windlass_sim::{
 use super::{
     Judgement,
     company::{Company, unwritable},
-    dicom, image, judge, objects, one, reference, service, service_image, service_without_deployed, subject, tier,
+    dicom, image, judge, objects,
+    oddities::{elsewhere, gone_and_back, times, unreadable, unseen},
+    one, reference, service, service_image, service_without_deployed, subject, tier,
 };
 use crate::{fleet, operator};
 
@@ -47,7 +49,9 @@ pub fn walk(seed: u64) -> Walked {
     let scenario = scenario(seed);
     match run(&scenario) {
         Ok(outcome) => {
-            let judgement = judge(&outcome.journal, SignedDuration::from_secs(if scenario.faults { 120 } else { 10 }));
+            let patience = Duration::from_secs(if scenario.faults { 120 } else { 10 });
+            let patience = patience.max(unseen(&scenario).unwrap_or_default());
+            let judgement = judge(&outcome.journal, SignedDuration::try_from(patience).unwrap_or(SignedDuration::MAX));
             let fault = judgement.violations.first().cloned().or_else(|| outcome.fault());
             Walked { seed, trace: outcome.trace(), fault, judgement }
         }
@@ -127,6 +131,21 @@ pub fn scenario(seed: u64) -> Scenario {
             timeline.push(Moment { when: When::After(pause), action: Action::Create(wanted.clone()) });
         }
     }
+    let mut oddities = Rng::new(seed).fork("oddities");
+    let place = |rng: &mut Rng, timeline: &[Moment]| usize::try_from(rng.below(timeline.len() as u64 + 1)).unwrap_or(0);
+    if let Some((odd, mend)) = unreadable(&mut oddities) {
+        let when = When::After(oddities.between(Duration::from_millis(20), Duration::from_secs(40)));
+        timeline.insert(place(&mut oddities, &timeline), Moment { when, action: odd });
+        mends.extend(mend.map(|action| Moment { when: When::After(Duration::from_secs(1)), action }));
+    }
+    if oddities.one_in(8) {
+        let when = When::After(oddities.between(Duration::from_millis(20), Duration::from_secs(40)));
+        timeline.insert(place(&mut oddities, &timeline), Moment { when, action: elsewhere(true) });
+        mends.push(Moment { when: When::After(Duration::from_secs(1)), action: elsewhere(false) });
+    }
+    let moved = gone_and_back(&mut oddities, &dicoms);
+    let at = place(&mut oddities, &timeline);
+    timeline.splice(at..at, moved);
     timeline.extend(mends);
     // In the end people mend everything, and ask for images that work.
     let mended = json!({"spec": {"tiers": self::tiers(&mut rng, &["v2", "v3"]), "requests": {"retry": "at-last"}}});
@@ -181,7 +200,9 @@ fn tiers(rng: &mut Rng, tags: &[&str]) -> Value {
 fn happening(rng: &mut Rng, number: u64, dicoms: u64) -> Action {
     let name = format!("d{}", rng.below(dicoms));
     let change = |patch: Value| Action::Patch { target: one(&name), patch };
-    match rng.below(18) {
+    match rng.below(20) {
+        18 => Action::StillWatches,
+        19 => times(rng, one(&name)),
         // Somebody replaces it by what has no image.
         14 => change(json!({"spec": {"image": null}})),
         // A tenant writes what we write.

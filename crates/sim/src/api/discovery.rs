@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 
+use super::definition;
 use super::handle::json_response;
 use super::query::Route;
 use super::resource::{Resource, Rules, Version};
@@ -16,8 +17,14 @@ const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list",
 const PART_VERBS: [&str; 3] = ["get", "patch", "update"];
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
+/// What is left of a kind whose definition is being deleted.
+const LAST_VERBS: [&str; 5] = ["delete", "deletecollection", "get", "list", "watch"];
+
 /// Namespaces are deleted one by one.
-fn verbs(resource: &Resource) -> Vec<&'static str> {
+fn verbs(store: &Store, resource: &Resource) -> Vec<&'static str> {
+    if resource.rules == Rules::Custom && definition::is_ending(store, &resource.id) {
+        return LAST_VERBS.to_vec();
+    }
     let refused = if resource.rules == Rules::Namespace { "deletecollection" } else { "" };
     VERBS.into_iter().filter(|verb| *verb != refused).collect()
 }
@@ -54,10 +61,10 @@ pub(super) fn answer(store: &Store, route: &Route, aggregated: bool) -> Option<R
     let groups = groups(store);
     let body = match route {
         Route::CoreVersions if aggregated => {
-            return Some(aggregate(groups.into_iter().filter(|(group, _)| group.is_empty())));
+            return Some(aggregate(store, groups.into_iter().filter(|(group, _)| group.is_empty())));
         }
         Route::Groups if aggregated => {
-            return Some(aggregate(groups.into_iter().filter(|(group, _)| !group.is_empty())));
+            return Some(aggregate(store, groups.into_iter().filter(|(group, _)| !group.is_empty())));
         }
         Route::CoreVersions => json!({
             "kind": "APIVersions",
@@ -77,7 +84,7 @@ pub(super) fn answer(store: &Store, route: &Route, aggregated: bool) -> Option<R
         Route::Resources { group, version } => {
             let (_, versions) = groups.iter().find(|(name, _)| *name == group)?;
             let (_, resources) = versions.iter().find(|(name, _)| name == version)?;
-            resource_list(group, version, resources)
+            resource_list(store, group, version, resources)
         }
         Route::Objects { .. }
         | Route::Documents
@@ -131,7 +138,7 @@ fn group_value((name, versions): (&String, &Versions)) -> Value {
     json!({"name": name, "versions": list, "preferredVersion": list.first()})
 }
 
-fn resource_list(group: &str, version: &str, resources: &[Arc<Resource>]) -> Value {
+fn resource_list(store: &Store, group: &str, version: &str, resources: &[Arc<Resource>]) -> Value {
     let mut list = Vec::new();
     for resource in resources {
         let Some(served) = resource.version(version) else { continue };
@@ -140,7 +147,7 @@ fn resource_list(group: &str, version: &str, resources: &[Arc<Resource>]) -> Val
             "singularName": resource.singular,
             "namespaced": resource.namespaced,
             "kind": resource.kind,
-            "verbs": verbs(resource),
+            "verbs": verbs(store, resource),
         });
         if !resource.short_names.is_empty() {
             value["shortNames"] = json!(resource.short_names);
@@ -168,14 +175,14 @@ fn resource_list(group: &str, version: &str, resources: &[Arc<Resource>]) -> Val
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list})
 }
 
-fn aggregate(groups: impl Iterator<Item = (String, Versions)>) -> Response<Bytes> {
+fn aggregate(store: &Store, groups: impl Iterator<Item = (String, Versions)>) -> Response<Bytes> {
     let items: Vec<Value> = groups
         .map(|(group, versions)| {
             let versions: Vec<Value> = versions
                 .iter()
                 .map(|(version, resources)| {
                     let list: Vec<Value> =
-                        resources.iter().filter_map(|resource| aggregated_resource(resource, version)).collect();
+                        resources.iter().filter_map(|resource| aggregated_resource(store, resource, version)).collect();
                     json!({"version": version, "resources": list, "freshness": "Current"})
                 })
                 .collect();
@@ -198,7 +205,7 @@ fn aggregate(groups: impl Iterator<Item = (String, Versions)>) -> Response<Bytes
     response
 }
 
-fn aggregated_resource(resource: &Resource, version: &str) -> Option<Value> {
+fn aggregated_resource(store: &Store, resource: &Resource, version: &str) -> Option<Value> {
     let served = resource.version(version)?;
     let kind = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
     let mut value = json!({
@@ -206,7 +213,7 @@ fn aggregated_resource(resource: &Resource, version: &str) -> Option<Value> {
         "responseKind": kind(&resource.group, version, &resource.kind),
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
-        "verbs": verbs(resource),
+        "verbs": verbs(store, resource),
     });
     if !resource.short_names.is_empty() {
         value["shortNames"] = json!(resource.short_names);

@@ -140,6 +140,22 @@ impl Api {
         self.lock().policies.set(resource, key::Key::new(namespace, name), fields.to_vec());
     }
 
+    /// Everything is as it was at this revision, and counting goes on from there: etcd was restored from a snapshot.
+    pub fn restore(&self, revision: u64) {
+        self.lock().restore(revision);
+    }
+
+    /// Whether lists and watches of a resource fail from now on, as where the conversion webhook of its kind is away. `resource` is its
+    /// plural and group.
+    pub fn set_unlistable(&self, resource: &str, unlistable: bool) {
+        self.lock().set_unlistable(resource, unlistable);
+    }
+
+    /// Open watches of users whose names begin so stand still: no event, no bookmark, no end.
+    pub fn still_watches(&self, whose: &str) {
+        self.lock().still_watches(whose);
+    }
+
     /// Ends all open watches as a lost connection would, or those of one user.
     pub fn drop_watches(&self, user: Option<&str>) {
         self.lock().drop_watches(user);

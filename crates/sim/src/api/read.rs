@@ -179,6 +179,15 @@ pub(crate) fn parse_revision(text: &str) -> Answer<Option<u64>> {
     })
 }
 
+/// Refuses where the server can't show these objects in the version that was asked for.
+pub(crate) fn listable(store: &Store, selection: &Selection) -> Answer<()> {
+    if store.is_unlistable(&selection.resource.id) {
+        let kind = &selection.resource.kind;
+        return Err(error::unknown(500, &format!("conversion webhook for {kind} failed: connection refused")));
+    }
+    Ok(())
+}
+
 impl Store {
     /// One object; `at` is an older revision.
     pub(crate) fn read(&self, target: &Target, query: &Query, at: Option<u64>) -> Answer<Arc<Value>> {
@@ -201,6 +210,7 @@ impl Store {
         let now = at.unwrap_or(self.revision());
         let asked = parse_revision(&query.revision)?;
         list_options::check(query)?;
+        listable(self, selection)?;
         // A list that may be of any revision is answered whole, whatever the limit.
         let limit = if asked == Some(0) { 0 } else { query.limit };
         // A page of a list that names a revision is of that one.

@@ -1,6 +1,6 @@
 //! The storage: every version of every object under one revision counter, and who waits for more.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -18,6 +18,9 @@ use crate::journal::{Change, Event, Journal, Verb};
 
 /// Where counting starts: a client that takes revisions for small numbers, or 1 for the first, is wrong from the start.
 const FIRST_REVISION: u64 = 100;
+
+/// Who writes when a snapshot of etcd is restored.
+const RESTORE: &str = "etcd-restore";
 
 /// One write as watches see it.
 #[derive(Clone, Debug)]
@@ -67,7 +70,7 @@ impl Table {
 struct Open {
     user: String,
     storage: String,
-    /// Dropping this ends the stream.
+    /// Dropping this ends the stream. Sending something makes it stand still.
     alive: oneshot::Sender<()>,
 }
 
@@ -90,6 +93,8 @@ pub(crate) struct Store {
     pub(crate) logs: ProcessLogs,
     /// What may not be changed of which objects.
     pub(crate) policies: Policies,
+    /// Resources that can't be listed or watched now, as where their conversion webhook is away.
+    unlistable: BTreeSet<String>,
 }
 
 impl Store {
@@ -107,6 +112,7 @@ impl Store {
             watches: Vec::new(),
             logs: ProcessLogs::default(),
             policies: Policies::default(),
+            unlistable: BTreeSet::new(),
         }
     }
 
@@ -310,7 +316,78 @@ impl Store {
         }
     }
 
+    /// Everything is as it was at this revision, and counting goes on from there: etcd was restored from a snapshot. Watches end, as the
+    /// server is started again with it. Kinds stay as they are.
+    pub(crate) fn restore(&mut self, revision: u64) {
+        let revision = revision.max(self.compacted).min(self.revision);
+        let storages: Vec<String> = self.tables.keys().cloned().collect();
+        for storage in storages {
+            let Some(table) = self.tables.get_mut(&storage) else { continue };
+            let mut changes = Vec::new();
+            for (key, past) in &mut table.past {
+                past.truncate(past.partition_point(|(at, _)| *at <= revision));
+                let (before, after) = (table.live.get(key).cloned(), state_at(past, revision).cloned());
+                if before != after {
+                    changes.push((key.clone(), before, after));
+                }
+            }
+            table.log.clear();
+            table.trimmed = revision;
+            for (key, before, after) in changes {
+                let verb = match (&before, &after) {
+                    (Some(_), Some(_)) => Verb::Update,
+                    (None, _) => Verb::Create,
+                    (Some(_), None) => Verb::Delete,
+                };
+                match &after {
+                    Some(after) => table.live.insert(key.clone(), Arc::clone(after)),
+                    None => table.live.remove(&key),
+                };
+                let change = Change {
+                    revision,
+                    user: RESTORE.to_owned(),
+                    verb,
+                    resource: storage.clone(),
+                    namespace: key.namespace().to_owned(),
+                    name: key.name().to_owned(),
+                    after: after.or_else(|| before.clone()),
+                    before,
+                };
+                self.journal.push(self.clock.now(), Event::Write(change));
+            }
+            table.newest.announce(revision);
+        }
+        (self.revision, self.compacted) = (revision, revision);
+        self.watches.clear();
+        self.newest.announce(revision);
+    }
+
     // Watches.
+
+    /// Whether this resource can't be listed or watched now.
+    pub(crate) fn is_unlistable(&self, id: &str) -> bool {
+        self.unlistable.contains(id)
+    }
+
+    pub(crate) fn set_unlistable(&mut self, id: &str, unlistable: bool) {
+        if unlistable {
+            self.unlistable.insert(id.to_owned());
+        } else {
+            self.unlistable.remove(id);
+        }
+    }
+
+    /// Those who are told of open watches hear nothing of them any more, not even their end.
+    pub(crate) fn still_watches(&mut self, whose: &str) {
+        let (still, going) =
+            std::mem::take(&mut self.watches).into_iter().partition(|open| open.user.starts_with(whose));
+        self.watches = going;
+        let still: Vec<Open> = still;
+        for open in still {
+            // Who has left already is told nothing, either.
+            let _gone = open.alive.send(());
+        }
+    }
 
     /// Enters a watch in the books; the stream ends when the receiver fires.
     pub(crate) fn open_watch(&mut self, user: &str, storage: &str) -> oneshot::Receiver<()> {

@@ -16,7 +16,7 @@ use super::form::{Form, Subject};
 use super::list_options;
 use super::object;
 use super::query::Query;
-use super::read::{Selection, parse_revision};
+use super::read::{self, Selection, parse_revision};
 use super::store::{Logged, Store};
 use crate::clock::Clock;
 
@@ -121,6 +121,7 @@ struct Beginning {
 
 fn begin(store: &Store, watcher: &mut Watcher, query: &Query) -> Answer<Result<Beginning, Bytes>> {
     list_options::check(query)?;
+    read::listable(store, &watcher.selection)?;
     // The server takes a revision that is none for its own fault.
     let asked = parse_revision(&query.revision)
         .map_err(|status| error::unknown(500, status.message.trim_start_matches("invalid resource version: ")))?;
@@ -213,7 +214,10 @@ pub(crate) fn open(
             let bookmark_at = if bookmarks { next_bookmark.min(goodbye) } else { end };
             tokio::select! {
                 biased;
-                _ = &mut ended => break,
+                end = &mut ended => match end {
+                    Ok(()) => std::future::pending().await,
+                    Err(_) => break,
+                },
                 changed = newest.changed() => if changed.is_err() { break },
                 () = tokio::time::sleep_until(end) => break,
                 () = tokio::time::sleep_until(bookmark_at) => {

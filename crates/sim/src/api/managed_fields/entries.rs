@@ -105,9 +105,16 @@ fn decode_entry(value: &Value, source: Source) -> Option<Entry> {
     Some(Entry {
         id: Id::new(text("manager"), operation, api_version, text("subresource")),
         api_version: api_version.to_owned(),
-        time: text("time").parse().ok(),
+        time: time(text("time")),
         fields,
     })
+}
+
+/// The last second that Go writes. Our library of times ends a day before: its last one stands for everything behind it.
+const LAST: &str = "9999-12-31T23:59:59Z";
+
+fn time(text: &str) -> Option<Timestamp> {
+    text.parse().ok().or_else(|| text.starts_with("9999-12-3").then_some(Timestamp::MAX))
 }
 
 /// Writes entries in their order; none where there are none.
@@ -137,7 +144,7 @@ fn encode_entry(entry: Entry) -> Value {
         put("manager", Value::String(entry.id.manager));
     }
     if let Some(time) = entry.time {
-        put("time", object::seconds(time));
+        put("time", if time == Timestamp::MAX { json!(LAST) } else { object::seconds(time) });
     }
     if !entry.id.subresource.is_empty() {
         put("subresource", Value::String(entry.id.subresource));
