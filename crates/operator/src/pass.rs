@@ -221,7 +221,7 @@ async fn carry_on(
         && execute::fresh(actor, observed).is_err()
     {
         // Before it is recorded, or it would count as tried.
-        return too_old(actor, resource, observed).await;
+        return Box::pin(too_old(actor, resource, observed)).await;
     }
     let before = resource.status.clone().unwrap_or_default();
     let status = report::planned(&before, resource, view, observed, plan, now);
@@ -273,7 +273,7 @@ async fn act(
             .await;
             Ok(Next::After(AFTER_ACT))
         }
-        Err(Error::EvidenceTooOld(_)) => too_old(actor, resource, observed).await,
+        Err(Error::EvidenceTooOld(_)) => Box::pin(too_old(actor, resource, observed)).await,
         // No failure: it is tried again when what is in the way has passed.
         Err(Error::Held(hold)) => {
             let before = resource.status.clone().unwrap_or_default();

@@ -288,7 +288,11 @@ fn a_resource_with_odd_metadata_harms_nobody_and_gets_its_image() {
         let managed = change.after.as_deref().and_then(|object| object.pointer("/metadata/managedFields"));
         managed.is_some_and(|all| all.to_string().contains(LAST_DAY))
     });
-    assert!(stored.count() > 0, "the API server stores it");
+    let notes = told.0.journal.iter().filter_map(|entry| match &entry.event {
+        Event::Note(text) => Some(text.as_str()),
+        Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } => None,
+    });
+    assert!(stored.count() > 0, "the API server stores it: {:?}", notes.collect::<Vec<_>>());
     assert_eq!(told.images(), [("a", "v2"), ("odd", "v2")].into());
 }
 

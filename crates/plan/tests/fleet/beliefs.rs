@@ -51,23 +51,23 @@ fn moving(since: Timestamp) -> Fact<Progress> {
 
 /// It removes UpToDate every nine minutes, and writes it back with the time of that.
 pub fn nothing_now_and_then(number: u32, now: Timestamp) -> (Fact<Progress>, &'static str) {
-    if number % 54 == 0 { (Fact::Unknown("nothing".into()), V2) } else { (moving(now), V2) }
+    if number.is_multiple_of(54) { (Fact::Unknown("nothing".into()), V2) } else { (moving(now), V2) }
 }
 
 #[rstest]
 #[case::a_time_in_the_future(|_, _| (moving(at(3_000_000)), V2))]
 #[case::a_time_that_moves(|_, now| (moving(now), V2))]
 #[case::nothing_now_and_then(nothing_now_and_then)]
-#[case::nothing_and_a_time_in_turn(|number, now| (if number % 2 == 0 { Fact::Unknown(String::new()) } else { moving(now) }, V2))]
-#[case::a_failure_that_is_taken_back(|number, now| {
-    (if number % 54 == 0 { Fact::Known(Progress::Failed("so it says".into())) } else { moving(now) }, V2)
+#[case::nothing_and_a_time_in_turn(|number: u32, now| (if number.is_multiple_of(2) { Fact::Unknown(String::new()) } else { moving(now) }, V2))]
+#[case::a_failure_that_is_taken_back(|number: u32, now| {
+    (if number.is_multiple_of(54) { Fact::Known(Progress::Failed("so it says".into())) } else { moving(now) }, V2)
 })]
-#[case::no_time_now_and_then(|number, now| {
-    (if number % 54 == 0 { Fact::Known(Progress::Moving { since: None }) } else { moving(now) }, V2)
+#[case::no_time_now_and_then(|number: u32, now| {
+    (if number.is_multiple_of(54) { Fact::Known(Progress::Moving { since: None }) } else { moving(now) }, V2)
 })]
-#[case::another_image_for_a_moment(|number, now| (moving(now), if number % 54 == 0 { V1 } else { V2 }))]
-#[case::another_image_that_it_is_up_to_date_with(|number, now| {
-    if number % 54 == 0 { (Fact::Known(Progress::Ready), V1) } else { (moving(now), V2) }
+#[case::another_image_for_a_moment(|number: u32, now| (moving(now), if number.is_multiple_of(54) { V1 } else { V2 }))]
+#[case::another_image_that_it_is_up_to_date_with(|number: u32, now| {
+    if number.is_multiple_of(54) { (Fact::Known(Progress::Ready), V1) } else { (moving(now), V2) }
 })]
 pub fn nobody_gets_more_time_by_writing_times(#[case] claims: Claims) {
     let mut world = two();

@@ -414,17 +414,7 @@ impl Walk {
                 self.world.stamped.clear();
             }
         }
-        for id in self.toggles.clone() {
-            let (now, silent) = (self.world.now, self.dice.below(2) == 0);
-            self.world.change(&id, |item| {
-                let ready = item.progress == Fact::Known(Progress::Ready);
-                if silent {
-                    item.progress = Fact::Unknown("it says nothing".into());
-                } else if !ready {
-                    item.progress = Fact::Known(Progress::Moving { since: Some(now) });
-                }
-            });
-        }
+        self.toggle();
         for id in self.mute.clone() {
             self.world.change(&id, |item| item.progress = Fact::Unknown("it says nothing".into()));
         }
@@ -439,6 +429,21 @@ impl Walk {
                     item.progress = Fact::Known(Progress::Ready);
                 });
             }
+        }
+    }
+
+    /// Those who write times into their status do so again.
+    fn toggle(&mut self) {
+        for id in self.toggles.clone() {
+            let (now, silent) = (self.world.now, self.dice.below(2) == 0);
+            self.world.change(&id, |item| {
+                let ready = item.progress == Fact::Known(Progress::Ready);
+                if silent {
+                    item.progress = Fact::Unknown("it says nothing".into());
+                } else if !ready {
+                    item.progress = Fact::Known(Progress::Moving { since: Some(now) });
+                }
+            });
         }
     }
 

@@ -84,17 +84,13 @@ mod tests {
     use crate::stamping::{FLEETS, NAME, scenario};
 
     fn patches<'a>(action: &'a Action, resource: &str) -> Option<&'a Value> {
-        match action {
-            Action::Patch { target, patch } if target.resource == resource => Some(patch),
-            _ => None,
-        }
+        let Action::Patch { target, patch } = action else { return None };
+        (target.resource == resource).then_some(patch)
     }
 
     fn writes_status<'a>(action: &'a Action, resource: &str) -> Option<&'a Value> {
-        match action {
-            Action::PatchStatus { target, patch } if target.resource == resource => Some(patch),
-            _ => None,
-        }
+        let Action::PatchStatus { target, patch } = action else { return None };
+        (target.resource == resource).then_some(patch)
     }
 
     #[test]

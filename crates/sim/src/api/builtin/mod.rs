@@ -118,13 +118,31 @@ fn check_times(resource: &Resource, object: &Value) -> Result<(), String> {
 
 /// Brings the metadata of a custom resource into the shape that all metadata has.
 pub(crate) fn shape_metadata(object: &mut Value) -> Result<Vec<String>, String> {
-    let Some(given) = object.get("metadata").cloned() else { return Ok(Vec::new()) };
-    let shaped = shape::<k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta>(&given)?;
+    let Some(mut given) = object.get("metadata").cloned() else { return Ok(Vec::new()) };
+    let late = put_off(&mut given);
+    let mut shaped = shape::<k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta>(&given)?;
+    for (index, time) in late {
+        shaped["managedFields"][index]["time"] = time;
+    }
     let mut unknown = Vec::new();
     missing(&given, &shaped, "metadata", &mut unknown);
     object["metadata"] = shaped;
     shape::tidy(Rules::Custom, object::as_map(object));
     Ok(unknown)
+}
+
+/// The last day that Go can tell is behind the end of our library of times: in who wrote which fields when, which anybody may write, it is
+/// kept aside, with a day before it in its place.
+fn put_off(metadata: &mut Value) -> Vec<(usize, Value)> {
+    let entries = metadata.get_mut("managedFields").and_then(Value::as_array_mut);
+    let mut late = Vec::new();
+    for (index, entry) in entries.into_iter().flatten().enumerate() {
+        let Some(time) = entry.get_mut("time") else { continue };
+        if time.as_str().is_some_and(|time| time.starts_with("9999-12-31T") && time.ends_with('Z')) {
+            late.push((index, std::mem::replace(time, Value::String("9999-12-30T00:00:00Z".to_owned()))));
+        }
+    }
+    late
 }
 
 fn shape<K: Serialize + DeserializeOwned>(object: &Value) -> Result<Value, String> {
