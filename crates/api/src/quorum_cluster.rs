@@ -57,8 +57,8 @@ pub struct QuorumClusterSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$"))]
     pub version: Option<String>,
-    /// The image that brings this version. Without it, today's image with the version as its tag; where today's tag begins
-    /// with `v`, so does the new one.
+    /// The image that brings this version. Without it, the StatefulSet's image with the version in its tag replaced; the rest of the tag stays
+    /// (v3.6.5-debian-12 becomes v3.6.6-debian-12). Required where the tag holds no version, or more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024), regex(pattern = IMAGE))]
     pub image: Option<String>,
@@ -68,7 +68,8 @@ pub struct QuorumClusterSpec {
     /// Limits of one upgrade.
     #[serde(default)]
     pub upgrade: UpgradeLimits,
-    /// What must be so before a member is taken down or hands over, beyond what the quorum needs. status.gates shows where each stands.
+    /// What must be so before anything is written for a new version, and again before each member is taken down or hands over, beyond what the
+    /// quorum needs. status.gates shows where each stands.
     #[serde(default)]
     pub gates: Gates,
     /// What is stored before an upgrade begins.
@@ -948,19 +949,20 @@ pub struct Policy {
     /// They count in no quorum, are handed no leadership and are not upgraded. Otherwise an upgrade waits until they are promoted or gone.
     #[serde(default)]
     pub accept_non_voters: bool,
-    /// Field managers that own the image or the update strategy of the StatefulSet, as `metadata.managedFields` names them, and were told to leave
-    /// both alone. Without this an upgrade does not begin where such a one writes again by itself: Argo CD, Flux, whoever uses server-side apply. An
-    /// owner that controls the StatefulSet is named as KIND/NAME.
+    /// Field managers that may keep owning the image, the update strategy or the replicas of the StatefulSet, named as in
+    /// metadata.managedFields (for example argocd-controller), or KIND/NAME of a controlling owner. List one only after you configured it to leave
+    /// those fields alone. This only lets an upgrade start: if the manager still changes a field, the upgrade stops with FieldOwned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(min = 1, max = 253)), extend("x-kubernetes-list-type" = "set"))]
     pub accept_owners: Vec<String>,
 }
 
-/// Edge-triggered requests: any value that differs from the one handled last (see status.requests) asks anew.
+/// Edge-triggered requests: any value that differs from the one handled last (see status.requests) asks again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Requests {
-    /// Finish a rollout that was half done when this StatefulSet was adopted; try again what failed and waits for a person.
+    /// Finish a rollout that was half done when this StatefulSet was adopted; try again what failed and waits for a person; continue after
+    /// somebody else changed the StatefulSet (FieldOwned, TemplateChanged).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub resume: Option<String>,

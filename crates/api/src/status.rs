@@ -28,7 +28,7 @@ pub struct QuorumClusterStatus {
     /// The partition that Windlass set while no upgrade was under way: one that holds everybody, or 0 for a moment on the way from OnDelete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parked_partition: Option<i32>,
-    /// What that was before, until the StatefulSet was seen with the new one: a write can be refused.
+    /// The value before parkedPartition, kept until the StatefulSet shows parkedPartition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_parked_partition: Option<i32>,
     /// Which operator process acts on this resource.
@@ -147,17 +147,17 @@ pub struct Upgrade {
     pub started_at: MicroTime,
     /// The partition that was written last or is about to be written.
     pub current_partition: i32,
-    /// What else it was since the upgrade began: a write that was lost or late leaves it there.
+    /// Partitions that may still show because the last write of the partition was not seen yet.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub previous_partitions: Vec<i32>,
-    /// When the template was last written, or was about to be; when it began, where nothing is said.
+    /// When Windlass last wrote the template; startedAt if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template_at: Option<MicroTime>,
-    /// How often in a row it was written without having been seen to stand.
+    /// How often in a row Windlass wrote the template without seeing it in place.
     #[serde(default)]
     pub template_writes: i32,
-    /// Somebody else set the update strategy back, and nothing goes on until a person resumes.
+    /// Somebody else changed the update strategy during the upgrade, which waits for spec.requests.resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contest: Option<Contest>,
     /// The members that are done.
@@ -166,7 +166,7 @@ pub struct Upgrade {
     /// Done members of all members, like 1/3.
     #[serde(default)]
     pub progress: String,
-    /// The newest version that has led since it began.
+    /// The newest version that has led since it began, or may have while this resource could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub highest_led_version: Option<String>,
     /// How often leadership was asked to move.

@@ -129,8 +129,12 @@ fn written_order(order: windlass_plan::Order) -> Order {
 /// Today's repository with the version in its tag, whatever else is in the tag kept. Where that would be guessing, a person has to say.
 fn image_for(version: &str, todays_image: &str) -> Result<Reference, Hold> {
     let today = todays_image.parse::<Reference>().map_err(|error| invalid("the StatefulSet's image", &error))?;
-    let tag = tag_for(version, today.tag())
-        .map_err(|error| invalid("spec.image", &format!("{error}, so the new image has to be named here")))?;
+    let tag = tag_for(version, today.tag()).map_err(|error| {
+        invalid(
+            "spec.image",
+            &format!("it is not set, and can't be derived: {error}; set it to the complete new image"),
+        )
+    })?;
     if today.tag() == Some(&tag) {
         // Already there, perhaps pinned by a digest: no reason to restart anybody.
         return Ok(today);

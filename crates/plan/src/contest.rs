@@ -66,7 +66,7 @@ pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp
             Some(hold(record, pod, view))
         }
         Some(contest) if (contest.held || contest.holds >= PATIENCE) && !bug::active(Bug::StrategyFought) => {
-            let lost = contest.lost();
+            let lost = contest.lost(record.order, pod);
             Some(lead_away(want, view, record, now).unwrap_or_else(|| halt(lost)))
         }
         Some(contest) => {
@@ -78,19 +78,26 @@ pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp
 
 impl Contest {
     fn hold(&self) -> Hold {
+        let by = &self.by;
+        let held = if self.held { "Windlass held again" } else { "Windlass holds again, once," };
         let message = format!(
-            "{} set the update strategy back while an upgrade was under way, and Kubernetes would have replaced members by itself; \
-             everybody who is not replaced yet is held again",
-            self.by
+            "{by} set the update strategy back during this upgrade, and Kubernetes would have replaced members by itself; {held} the members that \
+             are not replaced yet. Keep {by} from writing spec.updateStrategy, then set spec.requests.resume to a new value; until then the \
+             upgrade stands still, and abort, rollback and another spec.version wait"
         );
         Hold::new(Reason::FieldOwned, message)
     }
 
-    fn lost(&self) -> Hold {
+    fn lost(&self, order: Order, pod: &Pod) -> Hold {
+        let by = &self.by;
+        let hold = match order {
+            // Above whoever is replaced already: below it they would come back as the old version (H10).
+            Order::ReverseOrdinal => format!("updateStrategy.rollingUpdate.partition {}", pod.index.saturating_add(1)),
+            Order::LeaderLast => "updateStrategy.type OnDelete".to_owned(),
+        };
         let message = format!(
-            "{} set the update strategy back again: Kubernetes replaces members by itself now, the leader too, and Windlass does not \
-             fight over it",
-            self.by
+            "{by} set the update strategy back again: Kubernetes is replacing the remaining members by itself now, possibly the leader, and \
+             Windlass only asks the leader to hand over. Stop {by}, set {hold} on the StatefulSet, then set spec.requests.resume to a new value"
         );
         Hold::new(Reason::FieldOwned, message)
     }

@@ -112,16 +112,18 @@ impl Owner {
     fn way_out(&self) -> &'static str {
         match self.manager.as_str() {
             "argocd-controller" | "argocd-application-controller" => {
-                "let Argo CD ignore them: ignoreDifferences for /spec/updateStrategy and the image, with the sync option RespectIgnoreDifferences=true"
+                "in the Argo CD Application, add ignoreDifferences for /spec/updateStrategy and the container image, and the sync option RespectIgnoreDifferences=true"
             }
             "kustomize-controller" => {
-                "let Flux leave the StatefulSet alone: annotate it with kustomize.toolkit.fluxcd.io/ssa: IfNotPresent"
+                "annotate the StatefulSet with kustomize.toolkit.fluxcd.io/ssa=Ignore; Flux then applies no change to it until you remove that"
             }
             "helm-controller" => {
-                "let Flux ignore them: spec.driftDetection.ignore of the HelmRelease for /spec/updateStrategy and the image"
+                "in the HelmRelease, add spec.driftDetection.ignore for /spec/updateStrategy and the container image, and suspend it during the upgrade, because a Helm upgrade still writes them"
             }
             "helm" => "upgrade the Helm release only with the image and the update strategy that stand",
-            "kube-controller-manager" | "keda-operator" => "delete the autoscaler, or let it stand still meanwhile",
+            "kube-controller-manager" | "keda-operator" => {
+                "delete the autoscaler, or set its minReplicas equal to its maxReplicas during the upgrade"
+            }
             manager if manager.starts_with("kubectl") => {
                 "apply only manifests with the image and the update strategy that stand, and without --force-conflicts"
             }
@@ -168,16 +170,18 @@ pub(crate) fn leave_it_to_us(want: &Want, view: &View) -> Result<(), Hold> {
         Fact::Known(owners) => owners,
         Fact::Unknown(why) => {
             let message = format!(
-                "who owns the image and the update strategy can't be read: {why}; kubectl patch the StatefulSet with \
-                 metadata.managedFields: [{{}}] to begin the account again"
+                "Windlass can't read who owns the image and the update strategy: {why}. Check that no GitOps tool manages this StatefulSet, because the \
+                 next command erases that information; then run kubectl patch statefulset NAME --type=merge -p \
+                 '{{\"metadata\":{{\"managedFields\":[{{}}]}}}}'"
             );
             return Err(Hold::new(Reason::FieldOwned, message));
         }
     };
     let accepted = |name: &str| want.accept_owners.contains(name);
     if let Some(controller) = owners.controller.as_deref().filter(|controller| !accepted(controller)) {
-        let message =
-            format!("{controller} controls the StatefulSet and writes it again: upgrade {controller} instead");
+        let message = format!(
+            "{controller} controls the StatefulSet and may undo the upgrade: upgrade {controller} instead, or, if it leaves image and update strategy alone, set spec.policy.acceptOwners: [\"{controller}\"]"
+        );
         return Err(Hold::new(Reason::FieldOwned, message));
     }
     let others = owners.managers.iter().filter(|owner| !owner.is_ours() && !accepted(&owner.manager));
@@ -186,9 +190,11 @@ pub(crate) fn leave_it_to_us(want: &Want, view: &View) -> Result<(), Hold> {
             owner.fields.iter().filter(|field| owner.writes_again(**field)).map(ToString::to_string).collect();
         if !again.is_empty() {
             let message = format!(
-                "{owner} owns {} of the StatefulSet and writes it again: {}",
+                "field manager {owner} owns {} of the StatefulSet and may set it back during the upgrade: {}. Then set spec.policy.acceptOwners: \
+                 [\"{}\"], and the upgrade starts by itself",
                 again.join(" and "),
-                owner.way_out()
+                owner.way_out(),
+                owner.manager
             );
             return Err(Hold::new(Reason::FieldOwned, message));
         }
@@ -201,7 +207,7 @@ pub(crate) fn blame(view: &View, fields: &[Field]) -> String {
     let writers = fields.iter().filter_map(|field| Some((field, view.owners.known()?.writer(*field)?)));
     match writers.max_by_key(|(_, owner)| owner.at) {
         Some((field, owner)) if owner.writes_again(*field) => {
-            format!("; metadata.managedFields names {owner}: {}, or set spec.trigger to Template", owner.way_out())
+            format!("; metadata.managedFields names {owner}: {}", owner.way_out())
         }
         Some((_, owner)) => format!("; metadata.managedFields names {owner}"),
         None => String::new(),

@@ -194,7 +194,7 @@ impl Reason {
                 "put the template back to what the message says, ask for the image in spec.version and spec.image, or set spec.requests.resume to a new value to go on with another template of the same image"
             }
             Self::FieldOwned => {
-                "do what the message says and name the manager in spec.policy.acceptOwners, or set spec.trigger to Template; where an upgrade was stopped half way, set spec.requests.resume to a new value afterwards"
+                "do what the message says; before an upgrade has begun you can also let that tool do it: set the StatefulSet's updateStrategy to OnDelete and spec.trigger to Template; docs/clusters.md has the settings for Argo CD, Flux and Helm"
             }
             Self::TemplatePutBack => {
                 "ask for another image or version, or for the old one, and the broken pod is replaced by itself; or set spec.requests.resume to a new value to try the same one again"
@@ -331,7 +331,7 @@ impl Reason {
                 "let the controller of this kind write status.observedGeneration and the conditions UpToDate and Deployed, or say in spec.target.ready and spec.target.deployed how a resource tells; it goes on by itself then"
             }
             Self::WatchSilent => {
-                "look at why they can't be listed, for example with kubectl get and the conversion webhook of their kind; it goes on by itself then"
+                "run kubectl get for this kind in all namespaces and fix the error that it shows, often a conversion webhook that does not answer; it goes on by itself then"
             }
             Self::EvidenceTooOld => {
                 "wait; if it stays, find out why what the message names takes so long to answer; it goes on by itself"

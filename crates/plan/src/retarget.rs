@@ -56,8 +56,10 @@ pub(crate) fn may_revert(want: &Want, view: &View, record: &Record) -> Result<()
         && *led > record.from.version
         && !want.allow_downgrade
     {
-        let message =
-            format!("a member of version {led} has led, so going back to {} is a downgrade", record.from.version);
+        let message = format!(
+            "a member of version {led} has led, or may have while nobody could look, so going back to {} is a downgrade",
+            record.from.version
+        );
         return Err(Hold::new(Reason::DowngradeNotAllowed, message));
     }
     way_back(want, view, record)

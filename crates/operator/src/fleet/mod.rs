@@ -508,7 +508,7 @@ async fn unseen(actor: Actor<'_>, name: &str, target: &TargetKind, fleet: &Fleet
         return Ok(Round::Anew(Duration::ZERO));
     }
     let plural = &fleet.target.resource.plural;
-    let message = format!("how the {plural} are can't be seen: {broken}");
+    let message = format!("Windlass can't list or watch {plural}, and changes none of them until it can: {broken}");
     hold_back(actor, &resource, &Hold::new(Reason::WatchSilent, message), Duration::ZERO).await?;
     Ok(idle)
 }
