@@ -89,6 +89,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::TemplateTakenOver,
     Bug::TenantsBelieved,
     Bug::TierAnalysisIgnored,
+    Bug::TimesBelievedAgain,
     Bug::TierBelowCompletes,
     Bug::TierOrderIgnored,
     Bug::TwoOwnersDuel,
