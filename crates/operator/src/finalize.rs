@@ -48,7 +48,10 @@ pub async fn finalize(actor: Actor<'_>, resource: &QuorumCluster, observed: &Obs
         if !parting.last {
             return Ok(());
         }
-        release_evictions(actor, observed, set).await?;
+        // Where another one has the set, the budget is that one's.
+        if validate::alone(resource, &observed.siblings).is_ok() {
+            release_evictions(actor, observed, set).await?;
+        }
     }
     let left: Vec<String> = resource.finalizers().iter().filter(|finalizer| *finalizer != FINALIZER).cloned().collect();
     set_finalizers(actor, resource, &left).await

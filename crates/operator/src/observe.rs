@@ -233,6 +233,13 @@ async fn look(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     if !resource.spec.upgrade.show_logs {
         pods.iter_mut().for_each(logs::silence);
     }
+    if let Some(why) = &unasked {
+        // Its author may not be one whose Secrets are read here, or whose pods and Services are asked (H41). A permit is minded all the same.
+        let executor_image = executor::image(&context.settings, resource);
+        let bare = Observed::bare(since, siblings, why);
+        let unasked = unasked.clone();
+        return Ok(Observed { set: Some(set), strategy, pods, budgets, unasked, executor_image, ..bare });
+    }
     let upgrading = resource.status.as_ref().is_some_and(|status| status.upgrade.is_some());
 
     let places = places(&set, &namespace, &pods);

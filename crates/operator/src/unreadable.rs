@@ -87,7 +87,7 @@ pub async fn quorum_cluster(
         return Ok(Next::After(Duration::ZERO));
     }
     if resource.meta().deletion_timestamp.is_some() {
-        of.let_go(actor, &observed).await?;
+        of.let_go(actor, &observed, ours).await?;
     }
     Ok(idle)
 }
@@ -198,12 +198,13 @@ impl<K: Resource<DynamicType = ()> + std::fmt::Debug> Of<'_, K> {
 
 impl Of<'_, QuorumCluster> {
     /// It is being deleted: evictions are let through, and the update strategy stays as it is, for what it was can't be relied on (H40).
-    async fn let_go(&self, actor: Actor<'_>, observed: &Observed) -> Result<(), Error> {
+    /// Where another one has the StatefulSet, nothing of it is touched.
+    async fn let_go(&self, actor: Actor<'_>, observed: &Observed, ours: bool) -> Result<(), Error> {
         let finalizers = self.resource.finalizers();
         if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
             return Ok(());
         }
-        if let Some(set) = &observed.set {
+        if let Some(set) = observed.set.as_ref().filter(|_| ours) {
             execute::release_evictions(actor, observed, set).await?;
             let note = "it could not be read, so the StatefulSet keeps the update strategy that it has".to_owned();
             self.tell(actor, Telling { warning: true, reason: "StrategyKept", action: "LetGo", note }).await;

@@ -153,7 +153,7 @@ fn quorum(resource: &QuorumCluster, observed: &Observed) -> Quorum {
 }
 
 /// Two resources on one StatefulSet: the older one has it (H40).
-fn alone(resource: &QuorumCluster, siblings: &[Sibling]) -> Result<(), Hold> {
+pub fn alone(resource: &QuorumCluster, siblings: &[Sibling]) -> Result<(), Hold> {
     let me = Sibling {
         name: resource.name_any(),
         uid: resource.uid(),

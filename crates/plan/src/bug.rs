@@ -214,6 +214,10 @@ pub enum Bug {
     LostParkingForgotten,
     /// What led while the resource could not be read is taken for not having led.
     UnwatchedNeverLed,
+    /// A strategy that somebody else set is left alone while what is wanted can't be read, however many it lets go.
+    ForeignStrategyUnminded,
+    /// Where Kubernetes goes on by itself, whoever leads and is outdated is asked to hand over, to another one that is outdated.
+    LeadershipWanders,
     // Images.
     /// What a registry was shown is shown to the host that it redirects to, too.
     CredentialsFollowRedirect,

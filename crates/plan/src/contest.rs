@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use crate::{
     bug::{self, Bug},
     decision::{Decision, Hold, Step},
+    handover,
     order::{self, Order},
     owners::Field,
     reason::Reason,
@@ -24,8 +25,8 @@ use crate::{
     workload::{Pod, Strategy, View},
 };
 
-/// So often the hold is tried until it is seen to stand.
-const PATIENCE: u32 = 3;
+/// So often the hold is tried until it is seen to stand: a set whose pods come and go moves on between a look and a write.
+const PATIENCE: u32 = 8;
 
 /// A strategy that somebody else set back, kept until a person says `resume`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp
         match (record.order, view.workload.strategy) {
             // What they left lets nobody go: it is as good as ours, and a person says that it is over.
             (Order::ReverseOrdinal, Strategy::RollingUpdate { partition }) => {
-                record.move_partition(partition, partition)
+                record.move_partition(partition, partition);
             }
             (Order::LeaderLast, Strategy::RollingUpdate { .. }) => return Some(Decision::Act(Step::PutBackStrategy)),
             (Order::ReverseOrdinal | Order::LeaderLast, Strategy::OnDelete) => {}
@@ -59,21 +60,36 @@ pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp
         contest.held |= ours;
         return Some(halt(contest.hold()));
     };
-    match &mut record.contest {
-        None if ours => None,
-        None => {
-            record.contest = Some(Contest { by: writer(view), holds: 1, held: false });
-            Some(hold(record, pod, view))
-        }
-        Some(contest) if (contest.held || contest.holds >= PATIENCE) && !bug::active(Bug::StrategyFought) => {
-            let lost = contest.lost(record.order, pod);
-            Some(lead_away(want, view, record, now).unwrap_or_else(|| halt(lost)))
-        }
-        Some(contest) => {
-            contest.holds = contest.holds.saturating_add(1);
-            Some(hold(record, pod, view))
-        }
+    if record.contest.is_none() && ours {
+        return None;
     }
+    keep(view, record, pod).or_else(|| {
+        let lost = record.contest.as_ref()?.lost(record.order, pod);
+        Some(lead_away(want, view, record, now).unwrap_or_else(|| halt(lost)))
+    })
+}
+
+/// What is left of that where what is wanted can't be read: a strategy of somebody else's is held within the same bounds.
+pub(crate) fn stand_down(view: &View, record: &mut Record) -> Option<Decision> {
+    // Under this order alone: who follows somebody else's template leaves the strategy to them.
+    let pod = view.permitted().filter(|_| record.order == Order::ReverseOrdinal)?;
+    let ours = record.contest.is_none() && order::strategy_is_ours(view, record).is_ok();
+    if ours || bug::active(Bug::ForeignStrategyUnminded) {
+        return None;
+    }
+    keep(view, record, pod)
+}
+
+/// Holds everybody, as often as it may; none where it may not any more.
+fn keep(view: &View, record: &mut Record, pod: &Pod) -> Option<Decision> {
+    match &mut record.contest {
+        None => record.contest = Some(Contest { by: writer(view), holds: 1, held: false }),
+        Some(contest) if (contest.held || contest.holds >= PATIENCE) && !bug::active(Bug::StrategyFought) => {
+            return None;
+        }
+        Some(contest) => contest.holds = contest.holds.saturating_add(1),
+    }
+    Some(hold(record, pod, view))
 }
 
 impl Contest {
@@ -103,12 +119,18 @@ impl Contest {
     }
 }
 
-/// Kubernetes will come to the leader, and asks nobody: leadership goes elsewhere before that. None where there is nothing to ask for, or it was
-/// asked for already.
+/// Kubernetes will come to the leader, and asks nobody: leadership goes to a replaced member before that, or, where there is none, leaves the one
+/// whose turn is next. Otherwise it would go from one outdated member to another and back, without end. None where there is nothing to ask for,
+/// or it was asked for already.
 fn lead_away(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
     let Strategy::RollingUpdate { partition } = view.workload.strategy else { return None };
     let leads = |pod: &&Pod| view.quorum.leader.is(&pod.name) && pod.index >= partition && !pod.terminating;
     let leader = view.outdated().find(leads).filter(|_| !alone(view))?;
+    let is_next = view.permitted().is_some_and(|next| next.name == leader.name);
+    let settles = || handover::target(want, view, leader).is_ok_and(|to| !view.is_outdated(to));
+    if !is_next && !settles() && !bug::active(Bug::LeadershipWanders) {
+        return None;
+    }
     match hand_over(want, view, record, leader, now)? {
         asked @ Decision::Act(_) => Some(asked),
         Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done => None,

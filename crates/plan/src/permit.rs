@@ -43,9 +43,10 @@ pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp
 /// not wait for a person. None if nothing is.
 pub fn stand_down(view: &View, because: &Hold) -> Option<Plan> {
     let mut record = view.record.clone();
-    let permit = record.as_mut().and_then(|record| {
-        let (pod, partition) = standing(view, record)?;
-        Some(take_back(record, pod, partition, because.clone()))
+    // Where somebody else's strategy was held already, what is ours can't be told from theirs any more, and the number of holds is what counts.
+    let permit = record.as_mut().and_then(|record| match standing(view, record).filter(|_| record.contest.is_none()) {
+        Some((pod, partition)) => Some(take_back(record, pod, partition, because.clone())),
+        None => contest::stand_down(view, record),
     });
     let rest = || parking::mind(view).filter(|_| view.record.is_none());
     let decision = permit.or_else(rest).unwrap_or_else(|| release_if_idle(halt(because.clone()), view));

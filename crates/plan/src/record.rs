@@ -163,7 +163,11 @@ impl Record {
     /// template comes with its partition in one write: where that is seen, a partition of somebody else's is not what was there before.
     pub(crate) fn note_partition(&mut self, view: &View) {
         let Strategy::RollingUpdate { partition } = view.workload.strategy else { return };
-        let theirs = view.owners.known().is_some_and(|owners| owners.writer(Field::Partition).is_some());
+        // A template that is not ours is no proof: it may be the one that was there before, and our write lost.
+        let theirs = view
+            .owners
+            .known()
+            .is_some_and(|owners| owners.writer(Field::Partition).is_some() && owners.is_ours(Field::Image));
         let template = self.revision.is_none() && self.contest.is_none() && view.workload.image == self.target.image;
         if (partition == self.partition || (template && theirs)) && !bug::active(Bug::OriginalPartitionIsOurs) {
             self.previous_partitions.clear();

@@ -75,6 +75,8 @@ const IN_PLAN: &[Bug] = &[
     Bug::RetargetUngated,
     Bug::ScaleUpNotParked,
     Bug::LostParkingForgotten,
+    Bug::ForeignStrategyUnminded,
+    Bug::LeadershipWanders,
     Bug::UnwatchedNeverLed,
     Bug::SharedFieldManager,
     Bug::SilencePassedBy,

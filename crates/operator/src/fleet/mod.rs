@@ -169,8 +169,8 @@ impl Target {
 impl Fleet {
     /// Takes in what the watch told.
     fn take(&mut self, (when, told): Heard) {
-        // That it broke off, or begins again, is no sign of life.
-        if !matches!(told, Told::Begun | Told::Broke(_)) {
+        // That it broke off, or begins again, is no sign of life, and neither is a list that may break off at its next page.
+        if !matches!(told, Told::Begun | Told::Listed(_) | Told::Broke(_)) {
             self.heard = when;
             self.broken = None;
         }
@@ -400,7 +400,7 @@ async fn rounds(
                 return hold_back(actor, resource, &Hold::new(Reason::TargetNotAllowed, why), RETRY_KIND).await;
             }
             Some(Over::WentBack) => {
-                tracing::warn!(%name, "revisions went back, and everything is looked at anew");
+                tracing::warn!(%name, "resource versions went back (was etcd restored?); everything is read again");
                 return Ok(Tended::Again(Duration::ZERO));
             }
             Some(Over::Missing) => return Ok(Tended::Again(THROTTLED)),

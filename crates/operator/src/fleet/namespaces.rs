@@ -50,7 +50,7 @@ impl Namespaces {
         let differs = async {
             let (mut listed, mut heard) = (BTreeSet::new(), Instant::now());
             while let Some(one) = told.next().await {
-                let alive = !matches!(one, Told::Broke(_) | Told::Begun);
+                let alive = !matches!(one, Told::Begun | Told::Listed(_) | Told::Broke(_));
                 let differs = match one {
                     Told::Begun => {
                         listed.clear();

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use rstest::rstest;
 use windlass_plan::{
-    Decision, Fact, Plan, Reason, Step, View, Want,
+    Decision, Fact, Hold, Plan, Reason, Step, View, Want,
     contest::Contest,
     owners::{Field, MANAGER, Operation, Owner, Owners},
-    rollout,
+    permit, rollout,
     want::Trigger,
     workload::{Evictions, Strategy},
 };
@@ -167,6 +167,30 @@ pub fn the_original_partition_is_foreign_and_held_once() {
     assert!(hold(&fourth).message.contains("set the update strategy back again"), "{fourth:?}");
 }
 
+/// What is wanted can't be read: nobody but this minds what Kubernetes is free to do.
+#[test]
+pub fn a_foreign_partition_is_held_while_the_spec_is_invalid() {
+    let view = reset(&held(&rest(3, 2)), 0);
+    let because = Hold::new(Reason::InvalidSpec, "");
+    let first = permit::stand_down(&view, &because).expect("it is held");
+    assert!(matches!(first.decision, Decision::Act(Step::TakeBack { partition: 3, .. })), "{:?}", first.decision);
+    let again = reset(&written(&view, &first), 0);
+    let mut record = again.record.clone();
+    record.as_mut().and_then(|record| record.contest.as_mut()).expect("recorded").held = true;
+    let second = permit::stand_down(&View { record, ..again }, &because);
+    assert!(second.is_none_or(|plan| !matches!(plan.decision, Decision::Act(Step::TakeBack { .. }))), "no duel");
+}
+
+/// Nobody is replaced and up, so leadership could only go from one who is to go to another.
+#[test]
+pub fn leadership_does_not_wander_where_kubernetes_goes_on_by_itself() {
+    let mut view = reset(&held(&rest(3, 0)), 0);
+    record_mut(&mut view).contest = Some(Contest { by: ARGO.into(), holds: 1, held: true });
+    assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Halt(Reason::FieldOwned), "the last one to go leads");
+    view.quorum.leader = Fact::Known(name(2));
+    assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Act("HandOver"), "the next one to go leads");
+}
+
 /// The record is all that outlives a restart, and nothing of this is kept elsewhere.
 #[test]
 fn nothing_goes_on_until_a_person_resumes() {
@@ -190,7 +214,7 @@ pub fn a_hold_that_is_lost_is_tried_again_and_not_for_ever() {
         writes += usize::from(matches!(plan.decision, Decision::Act(Step::TakeBack { .. })));
         view.record = plan.record;
     }
-    assert_eq!(writes, 3);
+    assert_eq!(writes, 8);
 }
 
 /// Left alone, Kubernetes has replaced everybody by itself: what stands is theirs, lets nobody go, and is taken as it is.
