@@ -68,7 +68,7 @@ pub fn run_program(name: &str, words: &[&str]) -> Result<String> {
 pub fn last_words(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = lines.get(lines.len().saturating_sub(12)..).unwrap_or_default();
-    last.iter().map(|line| format!("\n      {line}")).collect()
+    last.iter().flat_map(|line| ["\n      ", *line]).collect()
 }
 
 /// Where a program of the workspace is. It is built with everything else, as the unit tests build it: for one package alone cargo chooses

@@ -67,7 +67,7 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
                 Answer::Passed => (passed, quiet_until) = (passed + 1, Instant::now() + TURN),
                 Answer::Refused => {
                     refused += 1;
-                    raced.insert(seen.completed.clone());
+                    raced.insert(seen.completed);
                 }
                 Answer::Gone => {}
             }

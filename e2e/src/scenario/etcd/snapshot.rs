@@ -74,7 +74,7 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
 }
 
 /// MinIO in a pod, with a certificate, and a key for it that is wrong at first.
-fn objects(image: &str, issued: &tls::Certificate) -> [Value; 4] {
+fn objects(image: &str, issued: &tls::Issued) -> [Value; 4] {
     let labels = json!({"app": NAME});
     let container = json!({
         "name": NAME, "image": image, "imagePullPolicy": "Never",

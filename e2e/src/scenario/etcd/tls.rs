@@ -15,20 +15,20 @@ const SECRET: &str = "etcd-tls";
 const DOMAIN: &str = "etcd.windlass.test";
 
 /// A certificate, its key and the authority that signed it, as PEM.
-pub struct Certificate {
+pub struct Issued {
     pub certificate: String,
     pub key: String,
     pub authority: String,
 }
 
 /// A certificate for this name, of an authority of its own.
-pub fn issue(name: &str) -> Result<Certificate> {
+pub fn issue(name: &str) -> Result<Issued> {
     let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
     let key = KeyPair::generate()?;
     let certificate = CertificateParams::new(vec![name.to_owned()])?.signed_by(&key, &authority)?;
-    Ok(Certificate { certificate: certificate.pem(), key: key.serialize_pem(), authority: authority.pem() })
+    Ok(Issued { certificate: certificate.pem(), key: key.serialize_pem(), authority: authority.pem() })
 }
 
 /// Lets the members listen with TLS, too.
