@@ -118,7 +118,7 @@ async fn look(actor: Actor<'_>, key: &Key, read: Option<Read<QuorumCluster>>) ->
             match view.zip(plan) {
                 // Standing down touches no container.
                 Some((view, plan)) => (view, 0, plan),
-                None => return hold_back(actor, &resource, &hold).await,
+                None => return Box::pin(hold_back(actor, &resource, &hold)).await,
             }
         }
     };
@@ -199,7 +199,8 @@ async fn say(
 async fn too_old(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed) -> Result<Next, Error> {
     let limit = actor.context.settings.evidence_age;
     let message = format!("looking took longer than {limit:?}, most of it for {}", observed.slowest);
-    hold_back(actor, resource, &Hold::new(Reason::EvidenceTooOld, message)).await?;
+    // Boxed: a status is a large thing to hold.
+    Box::pin(hold_back(actor, resource, &Hold::new(Reason::EvidenceTooOld, message))).await?;
     Ok(Next::After(AFTER_STALE))
 }
 
