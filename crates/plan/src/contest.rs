@@ -44,14 +44,10 @@ pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp
     if want.trigger != Trigger::Version {
         return None;
     }
-    if view.resumed && record.contest.take().is_some() && view.permitted().is_none() {
-        match (record.order, view.workload.strategy) {
-            // What they left lets nobody go: it is as good as ours, and a person says that it is over.
-            (Order::ReverseOrdinal, Strategy::RollingUpdate { partition }) => {
-                record.move_partition(partition, partition);
-            }
-            (Order::LeaderLast, Strategy::RollingUpdate { .. }) => return Some(Decision::Act(Step::PutBackStrategy)),
-            (Order::ReverseOrdinal | Order::LeaderLast, Strategy::OnDelete) => {}
+    if view.resumed {
+        record.contest = None;
+        if let Some(decision) = take_over(view, record) {
+            return Some(decision);
         }
     }
     let ours = order::strategy_is_ours(view, record).is_ok();
@@ -90,6 +86,23 @@ fn keep(view: &View, record: &mut Record, pod: &Pod) -> Option<Decision> {
         Some(contest) => contest.holds = contest.holds.saturating_add(1),
     }
     Some(hold(record, pod, view))
+}
+
+/// A person says that it is over: what they left is taken as it is where it lets nobody go, and held where it does, and then it goes on. Should
+/// it be set back again, that is a new contest.
+fn take_over(view: &View, record: &mut Record) -> Option<Decision> {
+    if order::strategy_is_ours(view, record).is_ok() {
+        return None;
+    }
+    match (record.order, view.workload.strategy, view.permitted()) {
+        (Order::ReverseOrdinal, Strategy::RollingUpdate { .. }, Some(pod)) => Some(hold(record, pod, view)),
+        (Order::ReverseOrdinal, Strategy::RollingUpdate { partition }, None) => {
+            record.move_partition(partition, partition);
+            None
+        }
+        (Order::LeaderLast, Strategy::RollingUpdate { .. }, _) => Some(Decision::Act(Step::PutBackStrategy)),
+        (Order::ReverseOrdinal | Order::LeaderLast, Strategy::OnDelete, _) => None,
+    }
 }
 
 impl Contest {
@@ -154,7 +167,8 @@ fn hold(record: &mut Record, pod: &Pod, view: &View) -> Decision {
         (Order::ReverseOrdinal, Strategy::RollingUpdate { partition }) => {
             let above = pod.index.saturating_add(1);
             record.move_partition(partition, above);
-            let because = record.contest.as_ref().map_or_else(|| Hold::new(Reason::FieldOwned, ""), Contest::hold);
+            let over = || Hold::new(Reason::StrategyChanged, "somebody else's partition would let several members go");
+            let because = record.contest.as_ref().map_or_else(over, Contest::hold);
             Decision::Act(Step::TakeBack { pod: pod.name.clone(), partition: above, because })
         }
         // Under OnDelete nobody is let go, so the first of these never comes here.

@@ -188,7 +188,7 @@ impl Reason {
             }
             Self::UnsupportedStrategy => "set the StatefulSet's updateStrategy to RollingUpdate or OnDelete",
             Self::StrategyChanged => {
-                "put the update strategy back to what the message says, and find out who changed it"
+                "find out who changed it, and put the update strategy back to what the message says, or set spec.requests.resume to a new value to go on with a partition that stands"
             }
             Self::TemplateChanged => {
                 "put the template back to what the message says, ask for the image in spec.version and spec.image, or set spec.requests.resume to a new value to go on with another template of the same image"

@@ -57,6 +57,7 @@ pub fn scenario(seed: u64) -> Scenario {
         mends: Vec::new(),
         allowed: false,
         gives_up: false,
+        is_set_back: false,
         snapshots: false,
         authenticated: false,
         odd_neighbour: None,
@@ -205,6 +206,8 @@ struct Walk {
     allowed: bool,
     /// Somebody gives an upgrade up.
     gives_up: bool,
+    /// Somebody's loop sets things back.
+    is_set_back: bool,
     /// A snapshot is taken before every upgrade.
     snapshots: bool,
     /// A user is named to ask in the name of.
@@ -491,6 +494,7 @@ impl Walk {
         }
         let place = usize::try_from(rng.below(self.timeline.len() as u64 + 1)).unwrap_or(0);
         self.timeline.splice(place..place, loops);
+        self.is_set_back = true;
         self.mends.push(self.setting.spec(json!({"policy": {"acceptOwners": ["argocd-controller", "deployer"]}})));
         self.mends.push(self.setting.spec(json!({"requests": {"resume": "git-is-silent"}})));
         self.mends.push(self.setting.spec(json!({"requests": {"rollback": "git-is-silent"}})));
@@ -698,6 +702,10 @@ impl Walk {
         let mut reasons = Vec::new();
         if !self.allowed {
             reasons.push("DowngradeNotAllowed".to_owned());
+        }
+        if !self.allowed && self.is_set_back {
+            // Nobody may go back from a newer leader, and nobody puts the image there again.
+            reasons.push("TemplateChanged".to_owned());
         }
         if !self.allowed && self.members <= 2 {
             reasons.push("NoSpareMember".to_owned());

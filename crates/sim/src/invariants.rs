@@ -42,6 +42,9 @@ pub const EVIDENCE: Duration = Duration::from_secs(15);
 /// How long an operator has to take a permit back.
 pub const REACTION: Duration = Duration::from_secs(10);
 
+/// How long we have to hold what somebody else opened: a write of ours may be without an answer at that moment, and the hold may be, too.
+pub const HOLD: Duration = Duration::from_secs(45);
+
 /// How long it takes until somebody acts again after the acting operator is gone: the lease, the wait, the touch, a look around.
 pub const TAKE_OVER: Duration = Duration::from_mins(1);
 
@@ -551,7 +554,7 @@ impl Judge<'_> {
             let truth = set.truths.last();
             let leads = truth.is_some_and(|(_, truth)| truth.members.iter().any(|one| one.pod == pod.1 && one.leader));
             let alone = set.object.pointer("/spec/replicas") == Some(&Value::from(1));
-            let (in_time, held_once) = (at.duration_since(since).unsigned_abs() < REACTION, set.held_once);
+            let (in_time, held_once) = (at.duration_since(since).unsigned_abs() < HOLD, set.held_once);
             if in_time || held_once || self.was_absent(since, at) {
                 self.verdict.races += 1;
                 // Their doing, and still one that we could have led away from.

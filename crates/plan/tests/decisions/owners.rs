@@ -235,6 +235,21 @@ fn what_they_left_is_taken_as_it_is_when_a_person_resumes() {
     assert_eq!(decide(&want(NEW), &view), Decision::Act(Step::PutBackStrategy));
 }
 
+/// It is over, and 0 was left standing: that is held, and nobody has to be asked a second time.
+#[test]
+fn a_partition_that_they_left_open_is_held_when_a_person_resumes() {
+    let mut view = reset(&held(&rest(3, 2)), 0);
+    record_mut(&mut view).contest = Some(Contest { by: ARGO.into(), holds: 1, held: true });
+    view.resumed = true;
+    let first = plan(&want(NEW), &view);
+    assert_eq!(answer(&first.decision), Answer::Act("PermitTakenBack"));
+    let view = View { resumed: false, ..written(&view, &first) };
+    assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Act("HandOver"));
+    // What was never held is taken over likewise.
+    let view = View { resumed: true, ..reset(&held(&rest(3, 2)), 7) };
+    assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Wait(Reason::AwaitingHandOver));
+}
+
 /// A paused upgrade is minded like any other: Kubernetes does not know that it is paused.
 #[test]
 fn a_pause_does_not_keep_it_from_being_held() {
