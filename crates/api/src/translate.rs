@@ -598,9 +598,17 @@ mod tests {
     #[rstest]
     #[case::version("version: latest", "pd:v8.1.0", "spec.version")]
     #[case::image("version: 8.5.1\nimage: 'PD:8:5'", "pd:v8.1.0", "spec.image")]
-    #[case::a_tag_without_a_version("version: 8.5.1", "pd:latest", "spec.image: today's tag \"latest\" has no version")]
-    #[case::a_tag_with_two("version: 8.5.1", "pd:v8.1.0-alpine3.20.1", "spec.image: today's tag")]
-    #[case::no_tag("version: 8.5.1", "pd", "spec.image: today's image has no tag")]
+    #[case::a_tag_without_a_version(
+        "version: 8.5.1",
+        "pd:latest",
+        "spec.image: it is not set, and can't be derived: today's tag \"latest\" has no version"
+    )]
+    #[case::a_tag_with_two(
+        "version: 8.5.1",
+        "pd:v8.1.0-alpine3.20.1",
+        "spec.image: it is not set, and can't be derived: today's tag"
+    )]
+    #[case::no_tag("version: 8.5.1", "pd", "spec.image: it is not set, and can't be derived: today's image has no tag")]
     #[case::todays_image("version: 8.5.1", "::", "the StatefulSet's image")]
     #[case::deadline(
         "version: 8.5.1\nupgrade: { deadlines: { ready: soon } }",
