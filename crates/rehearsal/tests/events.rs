@@ -103,7 +103,9 @@ fn a_detour_is_told_step_by_step() {
     let wrong = set(&json!({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 7}}}}));
     // Everything held, so that nothing moves before Windlass does.
     let mend = set(&json!({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 3}}}}));
-    let tale = tell(three(), vec![at(When::Permitted(1), wrong), pd::after(A_WHILE, mend)]);
+    let resume = pd::spec(json!({"requests": {"resume": "it-is-over"}}));
+    let soon = Duration::from_secs(1);
+    let tale = tell(three(), vec![at(When::Permitted(1), wrong), pd::after(A_WHILE, mend), pd::after(soon, resume)]);
     tale.ended_ready_at(TO);
     each_is_told_once(&tale);
 }

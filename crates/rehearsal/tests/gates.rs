@@ -170,8 +170,11 @@ fn a_lock_holds_until_it_is_taken_off() {
 
 #[test]
 fn a_cordoned_node_under_a_waiting_upgrade_is_shown() {
-    let windows = json!({"windows": [{"schedule": NEVER, "duration": "1h"}]});
-    let tale = stage::play(spec_with(&windows), async |cluster| {
+    let tale = stage::play(three(), async |cluster| {
+        // Closed when it has begun: before, nothing is written, and nodes are of no interest.
+        until(cluster, "an upgrade", |cluster| !subject(cluster)["status"]["upgrade"].is_null()).await;
+        let closed = json!({"windows": [{"schedule": NEVER, "duration": "1h"}]});
+        patch(cluster, &pd::subject(), &json!({"spec": {"gates": closed}}));
         until_gate(cluster, "NodeDrain", "Passed").await;
         cluster.world.drain("node-1");
         let said = until_gate(cluster, "NodeDrain", "Holding").await;
