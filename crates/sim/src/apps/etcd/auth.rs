@@ -1,7 +1,8 @@
 //! etcd's authentication: users and their roles, and the tokens that each member remembers.
 //!
 //! A token is got through the quorum, and every member knows it from then on: until five minutes after its last use there, or until its
-//! process is started anew, for tokens are kept in memory alone.
+//! process is started anew, for tokens are kept in memory alone. (A real member that is killed before it has written anything else replays
+//! the log from there and knows the token again; whoever relies on that is lost at the next write.)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use http::{Request, header::AUTHORIZATION};
 use serde_json::{Value, json};
 
 use super::super::{Answer, Context, plain};
-use super::answers::{FAILED_PRECONDITION, INVALID_ARGUMENT, PERMISSION_DENIED, UNAUTHENTICATED, is_new, ok, refused};
+use super::answers::{FAILED_PRECONDITION, INVALID_ARGUMENT, PERMISSION_DENIED, UNAUTHENTICATED, ok, refused};
 use super::{Etcd, EtcdCluster};
 
 /// How long a token lives after its last use at a member.
@@ -57,13 +58,11 @@ pub(super) enum Admission {
 }
 
 impl Need {
-    fn of(member: &Etcd, path: &str) -> Self {
+    fn of(path: &str) -> Self {
         match path {
-            "/v3/maintenance/status" if is_new(member) => Self::Anybody,
-            "/v3/cluster/member/list" => Self::Anybody,
+            "/v3/maintenance/status" | "/v3/cluster/member/list" => Self::Anybody,
             "/v3/auth/authenticate" => Self::Nobody,
-            "/v3/maintenance/status"
-            | "/v3/maintenance/transfer-leadership"
+            "/v3/maintenance/transfer-leadership"
             | "/v3/maintenance/snapshot"
             | "/v3/cluster/member/add"
             | "/v3/cluster/member/remove" => Self::Root,
@@ -78,7 +77,7 @@ impl EtcdCluster {
         let length = self.log.length(context.now);
         let Some(member) = self.members.get_mut(pod).filter(|_| self.auth.enabled) else { return Admission::Granted };
         let no = |member: &Etcd, code, why| Admission::Refused(refused(member, code, why));
-        let need = Need::of(member, request.uri().path());
+        let need = Need::of(request.uri().path());
         if matches!(need, Need::Nobody) {
             return Admission::Granted;
         }
