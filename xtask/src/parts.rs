@@ -70,7 +70,7 @@ const STAGES: &[&[&[Part]]] = &[
             Part {
                 name: "fleets",
                 budget: minutes(2, 1),
-                run: || rehearse("fleets", &["--seeds", "200", "--points", "120"]),
+                run: || rehearse("fleets", &["--seeds", "500", "--points", "120"]),
             },
             Part { name: "bugs", budget: minutes(3, 2), run: bugs },
         ],

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::{
 use windlass_images::Reference;
 use windlass_plan::{
     Hold, Reason,
-    fleet::{Amount, ItemId, Plan, Record, Refused, Share, Stamping, Tier, TierName, TierRecord, Verdict, Want, split},
+    fleet::{Amount, Plan, Record, Refused, Share, Stamping, Tier, TierName, TierRecord, Verdict, Want, split},
 };
 
 use crate::{
@@ -154,11 +154,6 @@ fn read(time: Option<&MicroTime>) -> Option<Timestamp> {
 
 fn number(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-/// What was reserved.
-pub fn reserved(status: &ServiceImageStatus) -> BTreeMap<ItemId, String> {
-    status.batch.iter().map(|one| (ItemId::new(&one.namespace, &one.name), one.uid.clone())).collect()
 }
 
 /// What is about to be written, for a successor.

@@ -13,7 +13,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Resource, ResourceExt,
-    api::{DeleteParams, EvictParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
+    api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -30,6 +30,7 @@ use crate::{
     error::{Class, Error},
     executor,
     lease::{Lease, Term},
+    lenient::Whole,
     observe::Observed,
     prepull,
     system::{self, Line},
@@ -200,12 +201,12 @@ pub async fn patch_set(actor: Actor<'_>, set: &StatefulSet, mut patch: Vec<serde
         patch.push(json!({"op": "replace", "path": "/metadata/resourceVersion", "value": set.resource_version()}));
     }
     let patch: json_patch::Patch = serde_json::from_value(patch.into()).unwrap_or_default();
-    let api: Api<StatefulSet> = Api::namespaced(actor.context.client.clone(), &namespace);
+    let api: Api<Whole<StatefulSet>> = Api::namespaced(actor.context.client.clone(), &namespace);
     let what = format!("statefulsets/{namespace}/{name}");
     let params = as_us();
     let patch = Patch::Json::<()>(patch);
     let written = actor.disrupt("patch", &what, set, api.patch(&name, &params, &patch)).await?;
-    actor.context.own_writes.wrote(&what, written.metadata.resource_version.as_deref());
+    actor.context.own_writes.wrote(&what, written.resource_version().as_deref());
     Ok(())
 }
 
@@ -244,7 +245,9 @@ async fn delete_pod(
 ) -> Result<(), Error> {
     let Seen { api, what, fence } = seen(actor, observed, name, uid)?;
     if bug::active(Bug::MendByEviction) {
-        return actor.disrupt("evict", &what, set, api.evict(name.as_str(), &EvictParams::default())).await.map(|_| ());
+        let (params, eviction) = (PostParams::default(), eviction(name, None));
+        let request = api.create_subresource::<_, kube::core::Status>("eviction", name.as_str(), &params, &eviction);
+        return actor.disrupt("evict", &what, set, request).await.map(|_| ());
     }
     let params = DeleteParams { preconditions: fence, ..DeleteParams::default() };
     actor.disrupt("delete", &what, set, api.delete(name.as_str(), &params)).await.map(|_| ())
@@ -261,13 +264,7 @@ async fn evict_pod(
     budget: &str,
 ) -> Result<(), Error> {
     let Seen { api, what, fence } = seen(actor, observed, name, uid)?;
-    // Not `Api::evict`: it sends its options under a name that the API server does not know, and the fence would be lost.
-    let eviction = json!({
-        "apiVersion": "policy/v1", "kind": "Eviction",
-        "metadata": {"name": name.as_str()},
-        "deleteOptions": {"preconditions": fence},
-    });
-    let params = PostParams::default();
+    let (params, eviction) = (PostParams::default(), eviction(name, fence.as_ref()));
     let request = api.create_subresource::<_, kube::core::Status>("eviction", name.as_str(), &params, &eviction);
     match actor.disrupt("evict", &what, set, request).await {
         Ok(_) => Ok(()),
@@ -275,9 +272,18 @@ async fn evict_pod(
     }
 }
 
+/// Not the options of `Api::evict`: it sends them under a name that the API server does not know, and the fence would be lost.
+fn eviction(name: &MemberName, fence: Option<&Preconditions>) -> serde_json::Value {
+    json!({
+        "apiVersion": "policy/v1", "kind": "Eviction",
+        "metadata": {"name": name.as_str()},
+        "deleteOptions": {"preconditions": fence},
+    })
+}
+
 /// A pod as it was seen, and the fence that a request for it carries.
 struct Seen {
-    api: Api<Pod>,
+    api: Api<Whole<Pod>>,
     what: String,
     fence: Option<Preconditions>,
 }
@@ -338,7 +344,7 @@ async fn select(
     selector: &LabelSelector,
 ) -> Result<(), Error> {
     let (name, namespace) = (budget.name_any(), budget.namespace().unwrap_or_default());
-    let api: Api<PodDisruptionBudget> = Api::namespaced(actor.context.client.clone(), &namespace);
+    let api: Api<Whole<PodDisruptionBudget>> = Api::namespaced(actor.context.client.clone(), &namespace);
     let patch = json!([
         {"op": "replace", "path": "/spec/selector", "value": selector},
         {"op": "replace", "path": "/metadata/resourceVersion", "value": budget.resource_version()},
@@ -414,14 +420,14 @@ pub async fn touch(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observ
 pub async fn touch_workload(actor: Actor<'_>, observed: &Observed) -> Result<(), Error> {
     let Some(set) = &observed.set else { return Ok(()) };
     let namespace = set.namespace().unwrap_or_default();
-    let sets: Api<StatefulSet> = Api::namespaced(actor.context.client.clone(), &namespace);
+    let sets: Api<Whole<StatefulSet>> = Api::namespaced(actor.context.client.clone(), &namespace);
     touch_one(actor, &sets, "statefulsets", set).await?;
-    let pods: Api<Pod> = Api::namespaced(actor.context.client.clone(), &namespace);
+    let pods: Api<Whole<Pod>> = Api::namespaced(actor.context.client.clone(), &namespace);
     for pod in &observed.pods {
         touch_pod(actor, &pods, pod).await?;
     }
     if let Some(budget) = own_budget(observed, set) {
-        let budgets: Api<PodDisruptionBudget> = Api::namespaced(actor.context.client.clone(), &namespace);
+        let budgets: Api<Whole<PodDisruptionBudget>> = Api::namespaced(actor.context.client.clone(), &namespace);
         touch_one(actor, &budgets, "poddisruptionbudgets", budget).await?;
     }
     actor.context.unanswered.settled(&key(set));
@@ -454,7 +460,7 @@ pub async fn settle(
     Ok(Some(Duration::ZERO))
 }
 
-async fn touch_one<K>(actor: Actor<'_>, api: &Api<K>, kind: &str, seen: &K) -> Result<(), Error>
+async fn touch_one<K>(actor: Actor<'_>, api: &Api<Whole<K>>, kind: &str, seen: &K) -> Result<(), Error>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
@@ -476,7 +482,7 @@ pub fn touching(mark: &str) -> serde_json::Value {
 
 /// A pod is touched through its status, where annotations can be written and its containers can't: who may patch pods can run any image
 /// in anybody's (H41).
-async fn touch_pod(actor: Actor<'_>, pods: &Api<Pod>, seen: &Pod) -> Result<(), Error> {
+async fn touch_pod(actor: Actor<'_>, pods: &Api<Whole<Pod>>, seen: &Pod) -> Result<(), Error> {
     let name = seen.name_any();
     let what = format!("pods/{name}");
     let patch = Patch::Merge(touching(&mark(actor, seen)));

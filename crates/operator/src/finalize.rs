@@ -5,10 +5,7 @@
 //! from it (H21). A StatefulSet that is gone holds nothing up.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use kube::{
-    Api, ResourceExt,
-    api::{Patch, PatchParams},
-};
+use kube::{Api, ResourceExt};
 use serde_json::json;
 use windlass_api::{QuorumCluster, quorum_cluster::DeletionPolicy, status::Adopted};
 use windlass_plan::{Pod, View, poison, workload::Strategy};
@@ -16,23 +13,14 @@ use windlass_plan::{Pod, View, poison, workload::Strategy};
 use crate::{
     error::Error,
     execute::{Actor, partition_patch, patch_set, release_evictions},
+    guard::{Located, is_guarded},
     observe::Observed,
     validate,
 };
 
-/// Keeps the custom resource until the StatefulSet is left in order.
-pub const FINALIZER: &str = "windlass.dev/restore";
-
-/// Whether the resource carries our finalizer.
-pub fn is_guarded(resource: &QuorumCluster) -> bool {
-    resource.finalizers().iter().any(|finalizer| finalizer == FINALIZER)
-}
-
-/// Adds our finalizer, before the first write to the StatefulSet.
+/// Keeps the custom resource from now on until the StatefulSet is left in order.
 pub async fn guard(actor: Actor<'_>, resource: &QuorumCluster) -> Result<(), Error> {
-    let mut finalizers = resource.finalizers().to_vec();
-    finalizers.push(FINALIZER.to_owned());
-    set_finalizers(actor, resource, &finalizers).await
+    located(actor, resource).guard(actor).await
 }
 
 /// Leaves the StatefulSet in order and lets the resource go.
@@ -53,8 +41,13 @@ pub async fn finalize(actor: Actor<'_>, resource: &QuorumCluster, observed: &Obs
             release_evictions(actor, observed, set).await?;
         }
     }
-    let left: Vec<String> = resource.finalizers().iter().filter(|finalizer| *finalizer != FINALIZER).cloned().collect();
-    set_finalizers(actor, resource, &left).await
+    located(actor, resource).release(actor).await
+}
+
+fn located<'a>(actor: Actor<'_>, resource: &'a QuorumCluster) -> Located<'a, QuorumCluster> {
+    let namespace = resource.namespace().unwrap_or_default();
+    let what = format!("quorumclusters/{namespace}/{}", resource.name_any());
+    Located { api: Api::namespaced(actor.context.client.clone(), &namespace), what, resource }
 }
 
 /// What the StatefulSet needs before it is left alone.
@@ -136,16 +129,6 @@ fn restoring_patch(adopted: &Adopted, set: &StatefulSet) -> Vec<serde_json::Valu
     };
     let found = adopted.strategy.as_ref().map(|found| found.0.clone());
     vec![json!({"op": "add", "path": "/spec/updateStrategy", "value": found.unwrap_or(plain)})]
-}
-
-async fn set_finalizers(actor: Actor<'_>, resource: &QuorumCluster, finalizers: &[String]) -> Result<(), Error> {
-    let (name, namespace) = (resource.name_any(), resource.namespace().unwrap_or_default());
-    let api: Api<QuorumCluster> = Api::namespaced(actor.context.client.clone(), &namespace);
-    let patch = json!({"metadata": {"resourceVersion": resource.resource_version(), "finalizers": finalizers}});
-    let what = format!("quorumclusters/{namespace}/{name}");
-    let written = actor.write("patch", &what, api.patch(&name, &PatchParams::default(), &Patch::Merge(&patch))).await?;
-    actor.context.own_writes.wrote(&what, written.metadata.resource_version.as_deref());
-    Ok(())
 }
 
 #[cfg(test)]

@@ -102,13 +102,56 @@ fn one<T: DeserializeOwned>(raw: &Value) -> Option<T> {
     T::deserialize(raw).ok()
 }
 
+/// The last second that our library of times knows.
+const LAST: &str = "9999-12-30T22:00:00Z";
+
+/// An object of a kind of Kubernetes' own, all of it. Its times are written by the API server, and end a day later than ours: whoever may write
+/// a status or `managedFields` may put one of that day there, which would keep all objects of its list from being read. It is read as the
+/// last one that there is.
+pub fn typed<K: DeserializeOwned>(mut raw: Value) -> Result<K, serde_json::Error> {
+    if let Ok(object) = K::deserialize(&raw) {
+        return Ok(object);
+    }
+    bring_back(&mut raw);
+    K::deserialize(raw)
+}
+
+/// Every time after the last one becomes the last one.
+fn bring_back(raw: &mut Value) {
+    match raw {
+        Value::String(text) if is_too_late(text) => LAST.clone_into(text),
+        Value::Array(values) => values.iter_mut().for_each(bring_back),
+        Value::Object(fields) => fields.values_mut().for_each(bring_back),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn is_too_late(text: &str) -> bool {
+    text.starts_with("9999-12-3") && text.ends_with('Z') && text.parse::<jiff::Timestamp>().is_err()
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Pod;
     use kube::{Resource, ResourceExt};
     use serde_json::json;
 
-    use super::{Glimpse, Whole};
+    use super::{Glimpse, LAST, Whole, typed};
+
+    #[test]
+    fn a_time_of_the_last_day_keeps_nothing_from_being_read() {
+        let late = "9999-12-31T12:00:00Z";
+        let odd = json!({
+            "metadata": {"name": "pd-0", "managedFields": [{"manager": "x", "operation": "Update", "time": late}]},
+            "status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": late}]},
+        });
+        assert!(serde_json::from_value::<Pod>(odd.clone()).is_err());
+        let pod: Pod = typed(odd).unwrap();
+        let condition = &pod.status.unwrap().conditions.unwrap()[0];
+        assert_eq!(condition.last_transition_time.as_ref().map(|time| time.0), LAST.parse().ok());
+        assert_eq!(pod.metadata.managed_fields.unwrap()[0].manager.as_deref(), Some("x"));
+        assert!(typed::<Pod>(json!({"spec": "what?"})).is_err());
+    }
 
     #[test]
     fn nothing_in_an_object_keeps_it_from_being_seen() {

@@ -28,6 +28,7 @@ pub mod facts;
 pub mod finalize;
 pub mod fleet;
 pub mod gates;
+pub mod guard;
 pub mod lease;
 pub mod lenient;
 pub mod logs;

@@ -15,9 +15,10 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Resource, ResourceExt,
-    api::{ApiResource, DynamicObject, GetParams, ListParams},
-    core::Selector,
+    api::{GetParams, ListParams, Request},
+    core::{Selector, request::Error as BadRequest},
 };
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::Instant;
 use windlass_api::{QuorumCluster, reading};
@@ -42,7 +43,7 @@ use crate::{
     emptying,
     error::{Class, Error},
     executor::{self, Task},
-    lenient::Whole,
+    lenient::{Whole, typed},
     logs, prepull,
     queue::Key,
     system::{self, Heard, Line, Place, Seen},
@@ -335,14 +336,11 @@ struct WholeSet {
 }
 
 async fn set(context: &Context, name: &str, namespace: &str) -> Result<Option<WholeSet>, Error> {
-    let kind = ApiResource::erase::<StatefulSet>(&());
-    let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), namespace, &kind);
+    let api: Api<StatefulSet> = Api::namespaced(context.client.clone(), namespace);
     let what = format!("statefulsets/{namespace}/{name}");
-    let Some(object) = get(context, &what, &api, name).await? else { return Ok(None) };
-    let strategy = object.data.pointer("/spec/updateStrategy").cloned();
-    let set = serde_json::to_value(object).and_then(serde_json::from_value);
-    let set = set.map_err(|error| Error::kubernetes("get", what, kube::Error::SerdeError(error)))?;
-    Ok(Some(WholeSet { set, strategy }))
+    let Some(raw) = get_raw(context, &what, &api, name).await? else { return Ok(None) };
+    let strategy = raw.pointer("/spec/updateStrategy").cloned();
+    Ok(Some(WholeSet { set: readable("get", &what, raw)?, strategy }))
 }
 
 /// The set's pods, by ownership.
@@ -542,25 +540,42 @@ async fn tls(
 /// One object, as a majority of etcd has it; none if there is none.
 pub(crate) async fn get<K>(context: &Context, what: &str, api: &Api<K>, name: &str) -> Result<Option<K>, Error>
 where
-    K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+    K: Resource + Clone + DeserializeOwned,
 {
+    get_raw(context, what, api, name).await?.map(|raw| readable("get", what, raw)).transpose()
+}
+
+async fn get_raw<K: Resource + Clone>(context: &Context, what: &str, api: &Api<K>, name: &str) -> Result<Option<Value>, Error> {
     // No resourceVersion: the newest state that a majority of etcd has.
     let params = if bug::active(Bug::StaleReads) { GetParams::any() } else { GetParams::default() };
-    match context.bounded(context.settings.read_deadline, "get", what, api.get_with(name, &params)).await {
-        Ok(object) => Ok(Some(object)),
+    let request = Request::new(api.resource_url()).get(name, &params);
+    match context.bounded(context.settings.read_deadline, "get", what, answer(api, request)).await {
+        Ok(raw) => Ok(Some(raw)),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }
 }
 
+/// The answer of the API server in its own words.
+async fn answer<K: Resource + Clone>(api: &Api<K>, request: Result<::http::Request<Vec<u8>>, BadRequest>) -> kube::Result<Value> {
+    api.clone().into_client().request(request.map_err(kube::Error::BuildRequest)?).await
+}
+
+fn readable<K: DeserializeOwned>(verb: &'static str, what: &str, object: Value) -> Result<K, Error> {
+    typed(object).map_err(|error| Error::kubernetes(verb, what, kube::Error::SerdeError(error)))
+}
+
 /// The objects with these labels.
 pub(crate) async fn list<K>(context: &Context, what: &str, api: &Api<K>, labels: &str) -> Result<Vec<K>, Error>
 where
-    K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+    K: Resource + Clone + DeserializeOwned,
 {
     let params = ListParams::default().labels(labels);
     let params = if bug::active(Bug::StaleReads) { params.match_any() } else { params };
-    Ok(context.bounded(context.settings.read_deadline, "list", what, api.list(&params)).await?.items)
+    let request = Request::new(api.resource_url()).list(&params);
+    let mut list = context.bounded(context.settings.read_deadline, "list", what, answer(api, request)).await?;
+    let items = list.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
+    items.into_iter().map(|item| readable("list", what, item)).collect()
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::{
     events::{Telling, tell},
     execute::{self, Actor, execute},
     finalize,
+    guard::is_guarded,
     observe::{self, Observed, Read, Sibling},
     queue::Key,
     report, unreadable,
@@ -212,7 +213,7 @@ async fn carry_on(
     plan: &Plan,
 ) -> Result<Next, Error> {
     let (context, now) = (actor.context, actor.context.clock.now());
-    if matches!(plan.decision, Decision::Act(_)) && !finalize::is_guarded(resource) {
+    if matches!(plan.decision, Decision::Act(_)) && !is_guarded(resource) {
         finalize::guard(actor, resource).await?;
         return Ok(Next::After(Duration::ZERO));
     }

@@ -91,6 +91,8 @@ pub fn planned(
         handled.abort.clone_from(&asked.abort);
         handled.rollback.clone_from(&asked.rollback);
     }
+    // A plan has taken it in; what only stands down has not.
+    status.leadership_unobserved &= !plan.heard;
     status.given_up = plan.given_up.as_ref().map(translate::written_given_up);
     status.approval = translate::written_approvals(&plan.approvals);
     status.gates = plan.gates.iter().map(translate::gate).collect();

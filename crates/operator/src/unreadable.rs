@@ -6,10 +6,7 @@
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::{
-    Api, Resource, ResourceExt,
-    api::{Patch, PatchParams, PostParams},
-};
+use kube::{Api, Resource, ResourceExt, api::PostParams};
 use serde_json::{Value, json};
 use windlass_api::{
     QuorumCluster, ServiceImage,
@@ -23,7 +20,8 @@ use crate::{
     error::Error,
     events::{Telling, tell},
     execute::{self, Actor},
-    finalize::FINALIZER,
+    fleet::settle_odd,
+    guard::{Located, is_guarded},
     lenient::Whole,
     observe::{self, Observed, Sibling},
     pass::Next,
@@ -40,7 +38,7 @@ pub async fn quorum_cluster(
 ) -> Result<Next, Error> {
     let idle = Next::After(actor.context.settings.idle_recheck);
     let api = Api::namespaced(actor.context.client.clone(), &key.namespace);
-    let of = Of { what: format!("quorumclusters/{key}"), api, resource };
+    let of = Located { what: format!("quorumclusters/{key}"), api, resource };
     let touch = match stand(actor, &reading::recorded(&resource.raw)) {
         Stand::Held => false,
         Stand::Wait(pause) => return Ok(Next::After(pause)),
@@ -114,25 +112,35 @@ fn withdraw(resource: &Whole<QuorumCluster>, observed: &Observed, hold: &Hold) -
 }
 
 /// Holds a ServiceImage that can't be read. Nothing stands that had to be taken back: what is reserved is touched before anything is decided.
-pub async fn service_image(actor: Actor<'_>, hold: &Hold, resource: &Whole<ServiceImage>) -> Result<Duration, Error> {
+/// When to look again; none when it is gone.
+pub async fn service_image(
+    actor: Actor<'_>,
+    hold: &Hold,
+    resource: &Whole<ServiceImage>,
+) -> Result<Option<Duration>, Error> {
     let api = Api::all(actor.context.client.clone());
-    let of = Of { what: format!("serviceimages/{}", resource.name_any()), api, resource };
+    let of = Located { what: format!("serviceimages/{}", resource.name_any()), api, resource };
     match stand(actor, &reading::recorded(&resource.raw)) {
         Stand::Held | Stand::Touch(_) => {}
-        Stand::Wait(pause) => return Ok(pause),
+        Stand::Wait(pause) => return Ok(Some(pause)),
         Stand::Claim(election) => {
             of.write_status(actor, json!({ "election": election })).await?;
-            return Ok(Duration::ZERO);
+            return Ok(Some(Duration::ZERO));
         }
+    }
+    if resource.meta().deletion_timestamp.is_some() {
+        settle_odd(actor, resource).await?;
+        of.release(actor).await?;
+        return Ok(None);
     }
     let generation = resource.meta().generation.unwrap_or(0);
     let conditions = fleet::unreadable(&of.conditions(), hold, generation, actor.context.clock.now());
     of.say(actor, json!({"observedGeneration": generation, "conditions": conditions}), hold).await?;
-    Ok(actor.context.settings.idle_recheck)
+    Ok(Some(actor.context.settings.idle_recheck))
 }
 
 /// What a QuorumCluster that can't be read says of itself.
-fn said(of: &Of<'_, QuorumCluster>, actor: Actor<'_>, hold: &Hold) -> Value {
+fn said(of: &Located<'_, Whole<QuorumCluster>>, actor: Actor<'_>, hold: &Hold) -> Value {
     let generation = of.resource.meta().generation.unwrap_or(0);
     let verdict = Verdict {
         ready: false.into(),
@@ -143,17 +151,15 @@ fn said(of: &Of<'_, QuorumCluster>, actor: Actor<'_>, hold: &Hold) -> Value {
         message: hold.to_string(),
     };
     let conditions = conditions(&of.conditions(), &verdict, generation, actor.context.clock.now());
-    json!({"observedGeneration": generation, "phase": "Blocked", "conditions": conditions})
+    let unobserved = verdict.upgrading || of.resource.raw.pointer("/status/leadershipUnobserved") == Some(&json!(true));
+    json!({
+        "observedGeneration": generation, "phase": "Blocked", "conditions": conditions,
+        "leadershipUnobserved": unobserved,
+    })
 }
 
-/// A resource that can't be read, and where it is.
-struct Of<'a, K> {
-    what: String,
-    api: Api<Whole<K>>,
-    resource: &'a Whole<K>,
-}
-
-impl<K: Resource<DynamicType = ()> + std::fmt::Debug> Of<'_, K> {
+/// A resource that can't be read.
+impl<K: Resource<DynamicType = ()> + std::fmt::Debug> Located<'_, Whole<K>> {
     /// The conditions that can be read. The others were said by us, and are said anew.
     fn conditions(&self) -> Vec<Condition> {
         let written = self.resource.raw.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
@@ -196,12 +202,11 @@ impl<K: Resource<DynamicType = ()> + std::fmt::Debug> Of<'_, K> {
     }
 }
 
-impl Of<'_, QuorumCluster> {
+impl Located<'_, Whole<QuorumCluster>> {
     /// It is being deleted: evictions are let through, and the update strategy stays as it is, for what it was can't be relied on (H40).
     /// Where another one has the StatefulSet, nothing of it is touched.
     async fn let_go(&self, actor: Actor<'_>, observed: &Observed, ours: bool) -> Result<(), Error> {
-        let finalizers = self.resource.finalizers();
-        if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
+        if !is_guarded(self.resource) {
             return Ok(());
         }
         if let Some(set) = observed.set.as_ref().filter(|_| ours) {
@@ -209,9 +214,6 @@ impl Of<'_, QuorumCluster> {
             let note = "it could not be read, so the StatefulSet keeps the update strategy that it has".to_owned();
             self.tell(actor, Telling { warning: true, reason: "StrategyKept", action: "LetGo", note }).await;
         }
-        let left: Vec<&String> = finalizers.iter().filter(|finalizer| *finalizer != FINALIZER).collect();
-        let patch = json!({"metadata": {"resourceVersion": self.resource.resource_version(), "finalizers": left}});
-        let (name, params, patch) = (self.resource.name_any(), PatchParams::default(), Patch::Merge(&patch));
-        actor.write("patch", &self.what, self.api.patch(&name, &params, &patch)).await.map(|_| ())
+        self.release(actor).await
     }
 }

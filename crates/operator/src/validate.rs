@@ -118,8 +118,6 @@ fn view(
     let partition = |written: Option<i32>| written.and_then(|partition| u32::try_from(partition).ok());
     let before = partition(status.previous_parked_partition);
     let parked = partition(status.parked_partition).map(|partition| Parked { partition, before });
-    // It says what the last pass found.
-    let unwatched = status.conditions.iter().any(|condition| condition.reason == Reason::Unreadable.name());
     let snapshot = executor::progress(resource, &observed.task);
     Ok(View {
         workload,
@@ -129,7 +127,7 @@ fn view(
         evictions,
         record,
         parked,
-        unwatched,
+        unwatched: status.leadership_unobserved,
         attempt,
         snapshot,
         pulls: observed.pulls.clone(),

@@ -259,6 +259,10 @@ pub enum Bug {
     TimesBelievedAgain,
     /// What a fleet looked like when its watch was last alive is believed however long ago that was.
     DeadWatchBelieved,
+    /// A ServiceImage may be deleted with writes on their way: what it reserved is forgotten with it.
+    DeletedInFlight,
+    /// What another ServiceImage has just set on its way, in another field, counts as undisturbed.
+    OthersStampForgotten,
 }
 
 #[cfg(feature = "seeded-bugs")]

@@ -59,7 +59,7 @@ pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp
     if record.contest.is_none() && ours {
         return None;
     }
-    keep(view, record, pod).or_else(|| {
+    keep(record, pod, view.workload.strategy, || writer(view)).or_else(|| {
         let lost = record.contest.as_ref()?.lost(record.order, pod);
         Some(lead_away(want, view, record, now).unwrap_or_else(|| halt(lost)))
     })
@@ -73,19 +73,27 @@ pub(crate) fn stand_down(view: &View, record: &mut Record) -> Option<Decision> {
     if ours || bug::active(Bug::ForeignStrategyUnminded) {
         return None;
     }
-    keep(view, record, pod)
+    keep(record, pod, view.workload.strategy, || writer(view))
+}
+
+/// The same where the resource itself can't be read.
+pub(crate) fn withdraw(record: &mut Record, pod: &Pod, strategy: Strategy) -> Option<Decision> {
+    if record.order != Order::ReverseOrdinal || bug::active(Bug::ForeignStrategyUnminded) {
+        return None;
+    }
+    keep(record, pod, strategy, || "somebody".to_owned())
 }
 
 /// Holds everybody, as often as it may; none where it may not any more.
-fn keep(view: &View, record: &mut Record, pod: &Pod) -> Option<Decision> {
+fn keep(record: &mut Record, pod: &Pod, strategy: Strategy, by: impl FnOnce() -> String) -> Option<Decision> {
     match &mut record.contest {
-        None => record.contest = Some(Contest { by: writer(view), holds: 1, held: false }),
+        None => record.contest = Some(Contest { by: by(), holds: 1, held: false }),
         Some(contest) if (contest.held || contest.holds >= PATIENCE) && !bug::active(Bug::StrategyFought) => {
             return None;
         }
         Some(contest) => contest.holds = contest.holds.saturating_add(1),
     }
-    Some(hold(record, pod, view))
+    Some(hold(record, pod, strategy))
 }
 
 /// A person says that it is over: what they left is taken as it is where it lets nobody go, and held where it does, and then it goes on. Should
@@ -95,7 +103,7 @@ fn take_over(view: &View, record: &mut Record) -> Option<Decision> {
         return None;
     }
     match (record.order, view.workload.strategy, view.permitted()) {
-        (Order::ReverseOrdinal, Strategy::RollingUpdate { .. }, Some(pod)) => Some(hold(record, pod, view)),
+        (Order::ReverseOrdinal, Strategy::RollingUpdate { .. }, Some(pod)) => Some(hold(record, pod, view.workload.strategy)),
         (Order::ReverseOrdinal, Strategy::RollingUpdate { partition }, None) => {
             record.move_partition(partition, partition);
             None
@@ -160,10 +168,10 @@ fn writer(view: &View) -> String {
 }
 
 /// Holds everybody who is not replaced. Never more: a replaced one below the partition would come back as the old version (H10).
-fn hold(record: &mut Record, pod: &Pod, view: &View) -> Decision {
+fn hold(record: &mut Record, pod: &Pod, strategy: Strategy) -> Decision {
     record.stage = None;
     record.hand_over = None;
-    match (record.order, view.workload.strategy) {
+    match (record.order, strategy) {
         (Order::ReverseOrdinal, Strategy::RollingUpdate { partition }) => {
             let above = pod.index.saturating_add(1);
             record.move_partition(partition, above);

@@ -65,13 +65,16 @@ pub fn stand_down(view: &View, because: &Hold) -> Option<Plan> {
 }
 
 /// What is left to do where the resource itself can't be read, and an upgrade of it is under way: the permit that stands is taken back, for
-/// nobody would mind it (H9). Without a record whose partition it is can't be told, and all of them count as ours: nobody is taken down by
+/// nobody would mind it (H9), and one of somebody else's is held, within bounds. Without a record whose partition it is can't be told, and all of them count as ours: nobody is taken down by
 /// one that is too high. Evictions stay as they are, for who has not joined yet can't be told either.
 pub fn withdraw(workload: &Workload, pods: &[Pod], record: Option<&mut Record>, because: &Hold) -> Option<Decision> {
     let Strategy::RollingUpdate { partition } = workload.strategy else { return None };
     let pod = workload.permitted(pods)?;
     match record {
-        Some(record) => record.accounts_for(partition).then(|| take_back(record, pod, partition, because.clone())),
+        Some(record) if record.contest.is_none() && record.accounts_for(partition) => {
+            Some(take_back(record, pod, partition, because.clone()))
+        }
+        Some(record) => contest::withdraw(record, pod, workload.strategy),
         None if bug::active(Bug::UnreadableIsNothing) => None,
         None => {
             let above = pod.index.saturating_add(1);

@@ -18,7 +18,8 @@ use crate::{
     decision::{Decision, Hold, Step},
     follow, gate,
     order::Order,
-    owners, parking, permit,
+    owners::{self, Field},
+    parking, permit,
     reason::Reason,
     record::Record,
     retarget::passable,
@@ -144,6 +145,9 @@ fn switch_over(want: &Want, view: &View, version: &Version) -> Decision {
 /// strategy stands for, for that is changed at rest only.
 fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partition: u32, now: Timestamp) -> Decision {
     let outdated: Vec<&str> = view.outdated().map(|pod| pod.name.as_str()).collect();
+    if view.workload.image != want.target.image && view.updated().next().is_none() {
+        return write_over(want, view, record, partition, now);
+    }
     let hold = match outdated.as_slice() {
         [] => Hold::new(
             Reason::AwaitingConclusion,
@@ -176,6 +180,44 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
         permit::mind(want, view, &mut resumed, now).unwrap_or_else(|| roll(want, view, &mut resumed, partition, now));
     *record = Some(resumed);
     decision
+}
+
+/// Somebody set an image that is not wanted and that no pod runs: there is nothing to finish. A person may want ours instead. Where the
+/// members came from is not known any more, so that can't be reverted: from and target are the same.
+fn write_over(want: &Want, view: &View, record: &mut Option<Record>, partition: u32, now: Timestamp) -> Decision {
+    if !view.resumed {
+        let message = format!(
+            "somebody set the image to {}, and no pod runs it yet; {} is wanted{}",
+            view.workload.image,
+            want.target.image,
+            owners::blame(view, &[Field::Image])
+        );
+        return halt(Hold::new(Reason::TemplateChanged, message));
+    }
+    if let Err(hold) = owners::leave_it_to_us(want, view) {
+        return halt(hold);
+    }
+    let versions = match versions(view) {
+        Ok(versions) => versions,
+        Err(hold) => return wait(hold, SOON),
+    };
+    if let Err(hold) = versions.iter().try_for_each(|runs| passable(want, view, &want.target, runs)) {
+        return halt(hold);
+    }
+    if let Some(first) = gate::may_begin(want, view, now) {
+        return first;
+    }
+    let snapshot = match snapshot::before(want, view, now) {
+        Ok(snapshot) => snapshot,
+        Err(first) => return first,
+    };
+    let order = Order::of(view.workload.strategy);
+    let held = match order {
+        Order::ReverseOrdinal => view.workload.replicas,
+        Order::LeaderLast => partition,
+    };
+    let next = Record::begin(order, want.target.clone(), want.target.clone(), held, partition, now);
+    begin(Record { snapshot, ..next }, view.workload.replicas, record)
 }
 
 /// What a rollout that somebody else began goes to: what is wanted, if that is its image, otherwise what its first members say.

@@ -202,8 +202,13 @@ fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32
         record.completed.clear();
     }
     if record.is_changed(view) {
-        if record.revision.is_some() || (owners::is_set_back(view, record) && !view.resumed) {
-            return halt(template_changed(view, record));
+        if record.revision.is_some() || owners::is_set_back(view, record) {
+            if !view.resumed {
+                return halt(template_changed(view, record));
+            }
+            // A person wants ours, once. Who was replaced is looked at again: the template may come out as another revision.
+            record.revision = None;
+            record.completed.clear();
         }
         if record.order == Order::ReverseOrdinal {
             record.move_partition(partition, view.workload.replicas);

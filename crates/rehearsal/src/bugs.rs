@@ -64,6 +64,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::NonVotersIgnored,
     Bug::OldMeasureCounts,
     Bug::OriginalPartitionIsOurs,
+    Bug::OthersStampForgotten,
     Bug::OverrideOutlivesItself,
     Bug::OwnersIgnored,
     Bug::PoisonLeftStanding,
@@ -171,6 +172,7 @@ fn is_of_fleets(bug: Bug) -> bool {
             | Bug::StaleReady
             | Bug::RecreatedIsSettled
             | Bug::DeadWatchBelieved
+            | Bug::DeletedInFlight
     )
 }
 

@@ -287,10 +287,19 @@ async fn wait(cluster: &Cluster, moment: &Moment) {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
-    match moment.when {
-        When::After(delay) => tokio::time::sleep(delay).await,
-        When::Replaced(needed) => many(needed, is_replacement).await,
-        When::Permitted(needed) => many(needed, is_permit).await,
+    match &moment.when {
+        When::After(delay) => tokio::time::sleep(*delay).await,
+        When::Replaced(needed) => many(*needed, is_replacement).await,
+        When::Permitted(needed) => many(*needed, is_permit).await,
+        When::Gone(subject, delay) => {
+            for _ in 0..3_000 {
+                if get(cluster, subject).is_none() {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            tokio::time::sleep(*delay).await;
+        }
     }
 }
 

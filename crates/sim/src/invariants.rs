@@ -42,8 +42,9 @@ pub const EVIDENCE: Duration = Duration::from_secs(15);
 /// How long an operator has to take a permit back.
 pub const REACTION: Duration = Duration::from_secs(10);
 
-/// How long we have to hold what somebody else opened: a write of ours may be without an answer at that moment, and the hold may be, too.
-pub const HOLD: Duration = Duration::from_secs(45);
+/// How long we have to hold what somebody else opened: a write of ours may be without an answer at that moment, the touches that settle it may
+/// be, and then the hold itself.
+pub const HOLD: Duration = Duration::from_secs(90);
 
 /// How long it takes until somebody acts again after the acting operator is gone: the lease, the wait, the touch, a look around.
 pub const TAKE_OVER: Duration = Duration::from_mins(1);

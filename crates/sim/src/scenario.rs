@@ -38,7 +38,7 @@ pub struct Scenario {
 }
 
 /// An object, as in `kubectl get RESOURCE -n NAMESPACE NAME`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
     /// Plural and group.
     pub resource: String,
@@ -70,7 +70,7 @@ pub struct Moment {
 }
 
 /// When something is done. Moments happen in the order of the timeline: each waits for the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum When {
     /// So long after the moment before.
     After(Duration),
@@ -78,6 +78,8 @@ pub enum When {
     Replaced(usize),
     /// When somebody has lowered the partition so often in total; at the latest after two minutes.
     Permitted(usize),
+    /// So long after this object is gone; at the latest after ten minutes: whoever has to let it go may see nothing for a while.
+    Gone(Subject, Duration),
 }
 
 /// What is done.

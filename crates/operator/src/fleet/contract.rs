@@ -35,8 +35,12 @@ pub struct Pen {
 impl Pen {
     /// The pen of a ServiceImage.
     pub fn of(resource: &ServiceImage) -> Self {
-        let path = resource.spec.target.image_path.trim_start_matches('.');
-        let uid = resource.uid().unwrap_or_default();
+        Self::new(resource.uid().unwrap_or_default(), &resource.spec.target)
+    }
+
+    /// The pen of the ServiceImage with this uid.
+    pub fn new(uid: String, target: &TargetKind) -> Self {
+        let path = target.image_path.trim_start_matches('.');
         let manager = if bug::active(Bug::SharedFieldManager) {
             MANAGER.to_owned()
         } else {
@@ -139,9 +143,9 @@ impl Contract {
         // Another's stamp tells that it is on its way. How often it was set back is none of ours.
         let stamp = Stamped::on(object).map(|Stamped { by, image, at, round, touched: _ }| {
             let ours = by.is_none_or(|by| by == self.pen.uid);
-            Stamp { image, at, round: if ours { round } else { 0 } }
+            Stamp { image, at, round: if ours { round } else { 0 }, others: !ours }
         });
-        let changed = stamp.as_ref().is_some_and(|stamp| Some(stamp.image.as_str()) != image);
+        let changed = stamp.as_ref().is_some_and(|stamp| !stamp.others && Some(stamp.image.as_str()) != image);
         let progress = self.progress(&seen);
         Item {
             fence: Fence {

@@ -32,8 +32,14 @@ use kube::{
     api::{DynamicObject, GroupVersionKind, PostParams},
     discovery::{ApiResource, pinned_kind, verbs},
 };
+use serde::Deserialize;
+use serde_json::Value;
 use tokio::{sync::Notify, time::Instant};
-use windlass_api::{ServiceImage, ServiceImageStatus, fleet, reading, service_image::TargetKind, translate};
+use windlass_api::{
+    ServiceImage, ServiceImageStatus, fleet, reading,
+    service_image::{Reserved, TargetKind},
+    translate,
+};
 use windlass_plan::{
     Hold, Reason,
     bug::{self, Bug},
@@ -57,6 +63,7 @@ use crate::{
     error::{Class, Error},
     events::{Telling, tell},
     execute::Actor,
+    guard::{Located, is_guarded},
     lenient::Whole,
     observe::{Read, get},
     pass::failed,
@@ -177,7 +184,7 @@ impl Fleet {
         match told {
             Told::Begun => self.arriving = Some(BTreeMap::new()),
             Told::Listed(Loose(object)) => {
-                let ours = !is_going(&object) && self.is_about(&object);
+                let ours = !is_deleted(&object) && self.is_about(&object);
                 let item = self.item(&object);
                 if let Some(arriving) = self.arriving.as_mut().filter(|_| ours) {
                     arriving.insert(id(&object), item);
@@ -250,7 +257,7 @@ impl Fleet {
             }
             return;
         }
-        if is_going(object) {
+        if is_deleted(object) {
             self.index.forget(&id);
         } else {
             self.index.observe(&id, item);
@@ -273,8 +280,8 @@ fn number(item: &Item) -> Option<u64> {
     item.fence.resource_version.parse().ok()
 }
 
-fn is_going(object: &DynamicObject) -> bool {
-    object.metadata.deletion_timestamp.is_some()
+fn is_deleted(object: &impl Resource) -> bool {
+    object.meta().deletion_timestamp.is_some()
 }
 
 fn id(object: &DynamicObject) -> ItemId {
@@ -284,7 +291,8 @@ fn id(object: &DynamicObject) -> ItemId {
 async fn read(actor: Actor<'_>, name: &str) -> Result<Option<Read<ServiceImage>>, Error> {
     let api: Api<Whole<ServiceImage>> = Api::all(actor.context.client.clone());
     let whole = get(actor.context, &format!("serviceimages/{name}"), &api, name).await?;
-    let whole = whole.filter(|whole| whole.meta().deletion_timestamp.is_none());
+    // One that is being deleted and does not wait for us is none of ours any more.
+    let whole = whole.filter(|whole| !is_deleted(whole) || is_guarded(whole));
     Ok(whole.map(|whole| Read::of(whole, reading::service_image)))
 }
 
@@ -293,7 +301,8 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
     let resource = match read(actor, name).await? {
         Some(Read::Clear(resource)) => resource,
         Some(Read::Odd(hold, resource)) => {
-            return unreadable::service_image(actor, &hold, &resource).await.map(Tended::Again);
+            let again = unreadable::service_image(actor, &hold, &resource).await?;
+            return Ok(again.map_or(Tended::Gone, Tended::Again));
         }
         None => return Ok(Tended::Gone),
     };
@@ -314,22 +323,27 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
     let target = match find(actor, &resource.spec.target).await? {
         Ok(target) => target,
         // Nothing can be on its way to what does not exist, and nobody may be touched who may not be changed.
+        Err(_) if is_deleted(&*resource) => return let_go(actor, &resource).await,
         Err(hold) => return hold_back(actor, &resource, &hold, RETRY_KIND).await,
     };
     if election.is_some() || !status.batch.is_empty() || status.starting.is_some() {
         // What the predecessor reserved, or we ourselves before something went wrong: late writes must miss (H1).
-        if let Some(starting) = &status.starting {
+        // A Job that is made for one that is deleted goes with it.
+        if let Some(starting) = status.starting.as_ref().filter(|_| !is_deleted(&*resource)) {
             Asks::of(&resource, &context.settings, &BTreeMap::new()).settle(actor, starting).await?;
         }
         if !bug::active(Bug::ReservedNotTouched) {
-            for (id, uid) in fleet::reserved(&status) {
-                if let Touched::Refused(why) = stamp::touch(actor, &target, &Pen::of(&resource), &id, &uid).await? {
-                    tracing::warn!(%id, %why, "a touch was refused");
-                }
-            }
+            settle(actor, &target, &Pen::of(&resource), &status.batch).await?;
         }
         let election = election.or(status.election.clone());
         write(actor, &resource, ServiceImageStatus { election, batch: Vec::new(), starting: None, ..status }).await?;
+        return Ok(Tended::Again(Duration::ZERO));
+    }
+    if is_deleted(&*resource) {
+        return let_go(actor, &resource).await;
+    }
+    if !is_guarded(&*resource) && !bug::active(Bug::DeletedInFlight) {
+        located(actor, &resource).guard(actor).await?;
         return Ok(Tended::Again(Duration::ZERO));
     }
     let contract = match Contract::read(&resource) {
@@ -378,6 +392,40 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         () = others.changed(actor) => Ok(Tended::Again(Duration::ZERO)),
         () = watch.run() => Ok(Tended::Again(RETRY_KIND)),
     }
+}
+
+/// Touches what is reserved, so that whatever is still on its way there misses (H1).
+async fn settle(actor: Actor<'_>, target: &Target, pen: &Pen, batch: &[Reserved]) -> Result<(), Error> {
+    for one in batch {
+        let id = ItemId::new(&one.namespace, &one.name);
+        if let Touched::Refused(why) = stamp::touch(actor, target, pen, &id, &one.uid).await? {
+            tracing::warn!(%id, %why, "a touch was refused");
+        }
+    }
+    Ok(())
+}
+
+/// The same for one that can't be read, as far as what it has reserved can be.
+pub async fn settle_odd(actor: Actor<'_>, resource: &Whole<ServiceImage>) -> Result<(), Error> {
+    let target = resource.raw.pointer("/spec/target").and_then(|target| TargetKind::deserialize(target).ok());
+    let Some(kind) = target else { return Ok(()) };
+    let batch = resource.raw.pointer("/status/batch").and_then(Value::as_array).into_iter().flatten();
+    let batch: Vec<Reserved> = batch.filter_map(|one| Reserved::deserialize(one).ok()).collect();
+    match find(actor, &kind).await? {
+        Ok(target) => settle(actor, &target, &Pen::new(resource.uid().unwrap_or_default(), &kind), &batch).await,
+        Err(_) => Ok(()),
+    }
+}
+
+fn located<'a>(actor: Actor<'_>, resource: &'a ServiceImage) -> Located<'a, ServiceImage> {
+    let what = format!("serviceimages/{}", resource.name_any());
+    Located { api: Api::all(actor.context.client.clone()), what, resource }
+}
+
+/// Nothing of it is on its way any more.
+async fn let_go(actor: Actor<'_>, resource: &ServiceImage) -> Result<Tended, Error> {
+    located(actor, resource).release(actor).await?;
+    Ok(Tended::Gone)
 }
 
 /// Looks at what was seen and acts, again and again.
@@ -537,7 +585,8 @@ async fn round<'a>(
     let ours = is_ours(actor, &resource);
     let current =
         context.own_writes.is_current(&format!("serviceimages/{name}"), resource.resource_version().as_deref());
-    if !ours || !current || resource.spec.target != *target || !fleet.contract.is_of(&resource) {
+    let other = resource.spec.target != *target || !fleet.contract.is_of(&resource);
+    if !ours || !current || other || is_deleted(&*resource) {
         return Ok(Round::Anew(if current { Duration::ZERO } else { GATHER }));
     }
     if let Some(hold) = permission::refusal(actor, target, &fleet.target.resource.plural).await? {

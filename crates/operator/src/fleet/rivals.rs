@@ -54,11 +54,10 @@ impl Rivals {
     }
 }
 
-/// Of the same kind, whichever version it speaks, and not on its way out.
+/// Of the same kind, whichever version it speaks. One that is being deleted has what it has until it is gone: until then its writes may land.
 fn is_rival(resource: &ServiceImage, other: &Whole<ServiceImage>) -> bool {
     let target = &resource.spec.target;
     other.uid() != resource.uid()
-        && other.meta().deletion_timestamp.is_none()
         && text(other, "kind") == Some(target.kind.as_str())
         && text(other, "group").unwrap_or_default() == target.group
 }

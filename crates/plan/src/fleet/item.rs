@@ -97,6 +97,8 @@ pub struct Stamp {
     pub at: Timestamp,
     /// For how many times this one, on this resource, within a while.
     pub round: u32,
+    /// Another ServiceImage wrote it, and maybe to another field.
+    pub others: bool,
 }
 
 /// That a resource was not up to date with an image, and since when as far as that is known.
@@ -199,9 +201,11 @@ impl Item {
         }
     }
 
-    /// We set it on the way to the image that it has, and it has not arrived.
+    /// We set it on the way to the image that it has, or another ServiceImage on the way to whatever it gave it, and it has not arrived.
     pub fn is_disturbed(&self) -> bool {
-        let stamped = self.stamp.as_ref().is_some_and(|stamp| self.image.as_ref() == Some(&stamp.image));
+        let others = |stamp: &Stamp| stamp.others && !bug::active(Bug::OthersStampForgotten);
+        let stamped =
+            self.stamp.as_ref().is_some_and(|stamp| others(stamp) || self.image.as_ref() == Some(&stamp.image));
         stamped && matches!(self.progress, Fact::Known(Progress::Moving { .. }) | Fact::Unknown(_))
     }
 }

@@ -170,6 +170,44 @@ fn a_half_upgraded_set_is_finished_when_a_person_says_so() {
     assert_eq!(partition(&world.view), Some(3));
 }
 
+/// At rest somebody set an image that nobody asked for, and nobody runs it: there is nothing to finish.
+fn overwritten(resumed: bool) -> View {
+    View { record: None, evictions: Evictions::Open, resumed, ..half_way(3, 0, 0) }
+}
+
+#[test]
+fn an_image_that_nobody_asked_for_is_told_by_name() {
+    let decision = decide(&want(OLD), &overwritten(false));
+    assert_eq!(answer(&decision), Halt(Reason::TemplateChanged));
+    assert_eq!(hold(&decision).message, "somebody set the image to pd:v8.5.1, and no pod runs it yet; pd:v8.5.0 is wanted");
+}
+
+#[rstest]
+#[case::what_runs_already(OLD, vec![])]
+#[case::another(NEWER, vec![2, 1, 0])]
+fn an_image_that_nobody_asked_for_is_written_over_when_a_person_says_so(#[case] wanted: &str, #[case] permits: Vec<u32>) {
+    let mut world = World::from(overwritten(true));
+    world.want = want(wanted);
+    assert_eq!(world.run(), Decision::Done);
+    assert!(world.everybody_runs(wanted));
+    assert_eq!((world.permits(), world.templates()), (permits, vec![image(wanted).as_str()]));
+}
+
+/// The same while an upgrade is under way: ours is written once more, and who was replaced stays so.
+#[test]
+fn an_image_that_was_set_back_midway_is_written_once_more_when_a_person_says_so() {
+    let mut view = half_way(3, 0, 1);
+    (view.workload.image, view.workload.update_revision) = (image(NEWER), revision(NEWER));
+    let mut world = World::from(view);
+    world.want = want(NEW);
+    assert_eq!(answer(&world.run()), Halt(Reason::TemplateChanged));
+    assert_eq!((world.permits(), world.templates()), (vec![], vec![]));
+    world.view.resumed = true;
+    assert_eq!(world.run(), Decision::Done);
+    assert!(world.everybody_runs(NEW));
+    assert_eq!((world.permits(), world.templates()), (vec![1, 0], vec![image(NEW).as_str()]));
+}
+
 /// The usual StatefulSet has no partition: Kubernetes may replace everybody, and would on readiness alone.
 #[rstest]
 fn a_half_upgraded_set_that_kubernetes_may_roll_is_held_first(#[values(0, 1)] leader: u32) {

@@ -14,7 +14,7 @@ fn two() -> World {
 }
 
 fn forged(image: &str, at: Timestamp, round: u32) -> Stamp {
-    Stamp { image: image.into(), at, round }
+    Stamp { image: image.into(), at, round, others: false }
 }
 
 #[rstest]

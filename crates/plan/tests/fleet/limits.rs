@@ -3,7 +3,7 @@
 use rstest::rstest;
 use windlass_plan::{
     Fact,
-    fleet::{Amount, Lane, Progress, Standing, Verdict},
+    fleet::{Amount, Lane, Progress, Stamp, Standing, Verdict},
 };
 
 use super::world::{V1, V2, World, at_most, id, reason, serving, tier, want};
@@ -41,6 +41,25 @@ pub fn h2_what_is_reserved_counts_as_if_it_were_on_its_way() {
     assert!(!plan.stamps[..3].iter().any(|stamp| stamp.id == next.stamps[0].id));
     world.index.release(&plan.stamps[0].id);
     assert_eq!(world.plan().stamps.len(), 2);
+}
+
+#[test]
+pub fn h2_what_another_service_image_set_on_its_way_counts() {
+    let mut world = ten();
+    world.want.tiers[0].max_in_flight = Some(at_most(4));
+    // It wrote to another field and is gone by now; what it wrote to is not back yet.
+    for name in &NAMES[7..] {
+        let now = world.now;
+        world.change(&id(name), |item| {
+            item.stamp = Some(Stamp { image: "another".into(), at: now, round: 0, others: true });
+            item.progress = Fact::Known(Progress::Moving { since: None });
+        });
+    }
+    // Everything is read anew when another one goes.
+    world.look_again();
+    let plan = world.step();
+    assert_eq!(plan.stamps.len(), 4, "those that are disturbed already, and one more: {plan:?}");
+    assert!(NAMES[7..].iter().all(|name| plan.stamps.iter().any(|stamp| stamp.id == id(name))));
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub struct Judgement {
     pub writes: BTreeMap<String, usize>,
     /// Touches at a take-over.
     pub touches: usize,
-    /// Stamps of a ServiceImage that had been deleted when they landed: races that nobody could have won.
+    /// Stamps of a ServiceImage that was gone by force when they landed: races that nobody could have won.
     pub orphans: usize,
     /// Times that an operator took over.
     pub take_overs: usize,
@@ -96,9 +96,9 @@ struct Court {
     patience: SignedDuration,
     dicoms: BTreeMap<String, Known>,
     fleet: Value,
-    /// The ServiceImage that was deleted last: what it had sent may land later.
+    /// The ServiceImage that was deleted last, where somebody took its finalizer away: what it had sent may land later.
     former: Option<Value>,
-    /// Other ServiceImages of the kind, by name; those that are gone keep what they had reserved.
+    /// Other ServiceImages of the kind, by name; those whose finalizer was taken away keep what they had reserved.
     others: BTreeMap<String, Value>,
     /// When who selects what changed last.
     company_changed: Timestamp,
@@ -125,6 +125,9 @@ impl Court {
         let mut other = after.clone();
         if change.verb == Verb::Delete {
             other["spec"] = Value::Null;
+            if is_ours(&change.user) {
+                other["status"] = Value::Null;
+            }
         }
         let before = self.others.insert(change.name.clone(), other);
         if before.is_none_or(|before| before["spec"] != after["spec"]) || change.verb == Verb::Delete {
@@ -266,7 +269,9 @@ impl Court {
     /// A write to the ServiceImage: a take-over, or a batch that must be in order.
     fn fleet(&mut self, change: &Change, at: Timestamp) {
         if change.verb == Verb::Delete {
-            self.former = Some(std::mem::take(&mut self.fleet));
+            let gone = std::mem::take(&mut self.fleet);
+            // Whoever takes the finalizer away loses what it kept.
+            self.former = (!is_ours(&change.user)).then_some(gone);
             self.company_changed = at;
             return;
         }

@@ -128,7 +128,13 @@ pub fn scenario(seed: u64) -> Scenario {
             // Another one of its name: nothing of the first one's is settled by that.
             timeline.push(Moment { when: When::After(Duration::from_secs(1)), action: Action::Delete(subject()) });
             let pause = rng.between(Duration::from_millis(20), Duration::from_secs(5));
-            timeline.push(Moment { when: When::After(pause), action: Action::Create(wanted.clone()) });
+            if rng.one_in(3) {
+                // Somebody has no patience with finalizers.
+                let patch = json!({"metadata": {"finalizers": null}});
+                let action = Action::Patch { target: subject(), patch };
+                timeline.push(Moment { when: When::After(Duration::from_millis(20)), action });
+            }
+            timeline.push(Moment { when: When::Gone(subject(), pause), action: Action::Create(wanted.clone()) });
         }
     }
     let mut oddities = Rng::new(seed).fork("oddities");
