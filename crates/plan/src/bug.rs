@@ -261,8 +261,10 @@ pub enum Bug {
     DeadWatchBelieved,
     /// A ServiceImage may be deleted with writes on their way: what it reserved is forgotten with it.
     DeletedInFlight,
-    /// What another ServiceImage has just set on its way, in another field, counts as undisturbed.
-    OthersStampForgotten,
+    /// What was set on its way by a write to another field counts as undisturbed.
+    StampElsewhereForgotten,
+    /// What is on its way to an image that nobody wants counts against the limits until its turn comes, which may be never.
+    AstrayForEver,
 }
 
 #[cfg(feature = "seeded-bugs")]

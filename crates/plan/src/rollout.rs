@@ -206,7 +206,10 @@ fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32
             if !view.resumed {
                 return halt(template_changed(view, record));
             }
-            // A person wants ours, once. Who was replaced is looked at again: the template may come out as another revision.
+            // A person wants ours, once. Who was replaced is looked at again, for the template may come out as another revision; who was made
+            // from theirs and is not up need not get well on it first.
+            let theirs = view.updated().filter(|_| view.workload.image != record.target.image);
+            record.abandoned.extend(theirs.map(|pod| pod.name.clone()));
             record.revision = None;
             record.completed.clear();
         }

@@ -143,9 +143,9 @@ impl Contract {
         // Another's stamp tells that it is on its way. How often it was set back is none of ours.
         let stamp = Stamped::on(object).map(|Stamped { by, image, at, round, touched: _ }| {
             let ours = by.is_none_or(|by| by == self.pen.uid);
-            Stamp { image, at, round: if ours { round } else { 0 }, others: !ours }
+            Stamp { image, at, round: if ours { round } else { 0 } }
         });
-        let changed = stamp.as_ref().is_some_and(|stamp| !stamp.others && Some(stamp.image.as_str()) != image);
+        let changed = stamp.as_ref().is_some_and(|stamp| Some(stamp.image.as_str()) != image);
         let progress = self.progress(&seen);
         Item {
             fence: Fence {

@@ -34,7 +34,8 @@ pub enum Standing {
     Refused,
     /// It serves from another image, or has served and lost its image: that one is not new, and goes forward only.
     Outdated,
-    /// It is on its way to an image that nobody wants any more: disturbed already, so it goes before all others.
+    /// It is on its way to an image that nobody wants any more: disturbed already, so it goes before all others. For so long as it may be: where
+    /// its turn is to come, those before it do not wait for it for ever.
     Astray,
     /// A write to it is on its way, or may be (H2).
     Reserved,
@@ -537,6 +538,7 @@ impl Index {
                 }
             }
             Standing::Moving => set(&mut tier.due, (due(item, terms, &self.terms), id.clone()), present),
+            Standing::Astray => set(&mut tier.due, (astray_until(item, terms, &self.terms), id.clone()), present),
             Standing::Failed | Standing::Ignored if refused => set(&mut tier.refused, id.clone(), present),
             Standing::Taken
             | Standing::Manual
@@ -544,7 +546,6 @@ impl Index {
             | Standing::Fresh
             | Standing::Starting
             | Standing::Refused
-            | Standing::Astray
             | Standing::Reserved
             | Standing::Contested
             | Standing::Unclear
@@ -611,6 +612,13 @@ fn due(item: &Item, tier: &TierTerms, terms: &Terms) -> Timestamp {
     from.map_or(Timestamp::MAX, |from| from.saturating_add(tier.deadline).unwrap_or(Timestamp::MAX))
 }
 
+/// Until when it counts as on its way to what nobody wants: as long as one may be on its way to anything.
+fn astray_until(item: &Item, tier: &TierTerms, terms: &Terms) -> Timestamp {
+    let from = item.stamp.as_ref().map(|stamp| stamp.at).max(terms.retried_at);
+    let until = from.and_then(|from| from.saturating_add(tier.deadline).ok());
+    until.filter(|_| !bug::active(Bug::AstrayForEver)).unwrap_or(Timestamp::MAX)
+}
+
 /// How a resource stands: the one place that says so.
 fn stand(item: &Item, tier: &TierTerms, terms: &Terms, writing: Writing<'_>, now: Timestamp) -> Standing {
     let reserved = writing.reserved;
@@ -640,7 +648,7 @@ fn stand(item: &Item, tier: &TierTerms, terms: &Terms, writing: Writing<'_>, now
             _ if refused => failed,
             _ if image.is_none() && (!item.deployed || bug::active(Bug::LostImageIsNew)) => Standing::Blank,
             _ if !item.deployed => Standing::Fresh,
-            _ if item.is_disturbed() => Standing::Astray,
+            _ if item.is_disturbed() && now < astray_until(item, tier, terms) => Standing::Astray,
             _ => Standing::Outdated,
         };
     }

@@ -97,8 +97,6 @@ pub struct Stamp {
     pub at: Timestamp,
     /// For how many times this one, on this resource, within a while.
     pub round: u32,
-    /// Another ServiceImage wrote it, and maybe to another field.
-    pub others: bool,
 }
 
 /// That a resource was not up to date with an image, and since when as far as that is known.
@@ -201,11 +199,11 @@ impl Item {
         }
     }
 
-    /// We set it on the way to the image that it has, or another ServiceImage on the way to whatever it gave it, and it has not arrived.
+    /// We set it on its way, or another ServiceImage did, and it has not arrived. To what does not matter: that may be in another field, or may
+    /// have been set back.
     pub fn is_disturbed(&self) -> bool {
-        let others = |stamp: &Stamp| stamp.others && !bug::active(Bug::OthersStampForgotten);
-        let stamped =
-            self.stamp.as_ref().is_some_and(|stamp| others(stamp) || self.image.as_ref() == Some(&stamp.image));
+        let here = |stamp: &Stamp| self.image.as_ref() == Some(&stamp.image);
+        let stamped = self.stamp.as_ref().is_some_and(|stamp| here(stamp) || !bug::active(Bug::StampElsewhereForgotten));
         stamped && matches!(self.progress, Fact::Known(Progress::Moving { .. }) | Fact::Unknown(_))
     }
 }

@@ -51,7 +51,7 @@ pub fn h2_what_another_service_image_set_on_its_way_counts() {
     for name in &NAMES[7..] {
         let now = world.now;
         world.change(&id(name), |item| {
-            item.stamp = Some(Stamp { image: "another".into(), at: now, round: 0, others: true });
+            item.stamp = Some(Stamp { image: "another".into(), at: now, round: 0 });
             item.progress = Fact::Known(Progress::Moving { since: None });
         });
     }
@@ -60,6 +60,29 @@ pub fn h2_what_another_service_image_set_on_its_way_counts() {
     let plan = world.step();
     assert_eq!(plan.stamps.len(), 4, "those that are disturbed already, and one more: {plan:?}");
     assert!(NAMES[7..].iter().all(|name| plan.stamps.iter().any(|stamp| stamp.id == id(name))));
+}
+
+/// One in a tier below was set on its way to what nobody wants, and will not arrive before its turn: those above need its lane.
+#[test]
+pub fn who_is_astray_in_a_tier_below_is_not_waited_for_for_ever() {
+    let tiers = vec![tier("", V2, 1), tier("late", V2, 0)];
+    let mut world = World::new(want(tiers), [("a", serving("a", "", V1)), ("b", serving("b", "late", V1))]);
+    let now = world.now;
+    world.change(&id("a"), |item| item.lane = Lane("n1".into()));
+    world.change(&id("b"), |item| {
+        item.lane = Lane("n1".into());
+        item.stamp = Some(Stamp { image: "broken".into(), at: now, round: 0 });
+        item.progress = Fact::Known(Progress::Moving { since: None });
+    });
+    world.want.lane_limit = Some(1);
+    world.wish(world.want.clone());
+    world.look_again();
+    assert_eq!(reason(&world.step()), "InFlightLimit");
+    world.wait(599);
+    assert_eq!(reason(&world.step()), "InFlightLimit");
+    world.wait(1);
+    let plan = world.step();
+    assert_eq!(plan.stamps.iter().map(|stamp| stamp.id.name()).collect::<Vec<_>>(), ["a"], "{plan:?}");
 }
 
 #[test]
