@@ -158,6 +158,11 @@ impl Program {
     }
 }
 
+/// The old and the new program of an application, and the versions that they are.
+pub fn binaries(application: Application) -> Result<[(PathBuf, String); 2]> {
+    Ok(programs(application)?.map(|program| (program.path, program.release.version)))
+}
+
 fn programs(application: Application) -> Result<[Program; 2]> {
     let etcd = |tool: Tool| -> Result<Program> {
         let version = tool.version(ETCD_MODULE)?;

@@ -29,7 +29,12 @@ fn recorded(name: &str) -> (u16, Value) {
 /// What an answer is made of: names and kinds of fields, and the texts that say something.
 fn shape(value: &Value) -> Value {
     match value {
-        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), telling(name, value))).collect(),
+        // Left out where there are none, and the recorded cluster has one.
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(name, _)| *name != "non_voters")
+            .map(|(name, value)| (name.clone(), telling(name, value)))
+            .collect(),
         Value::Array(items) => items.iter().map(shape).collect(),
         Value::Bool(_) | Value::Null => value.clone(),
         Value::Number(_) => json!("number"),
@@ -44,7 +49,6 @@ fn telling(name: &str, value: &Value) -> Value {
         "servers" if value.is_array() => shape(&kinds(value.as_array().expect("servers").iter(), "voter")),
         "servers" => shape(&kinds(value.as_object().expect("servers").values(), "status")),
         "voters" => json!(value.as_array().map(Vec::len)),
-        "non_voters" => json!("some or none"),
         "errors" | "version" | "type" | "recovery_seal_type" | "storage_type" | "failure_tolerance" | "status"
         | "node_type" | "node_status" | "t" | "n" | "progress" => value.clone(),
         name if name.starts_with("replication") => value.clone(),

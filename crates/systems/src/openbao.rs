@@ -18,8 +18,9 @@
 //!   not allowed to. Autopilot tells what the leader last heard, up to some seconds ago; it is a 404 where it is switched off.
 //!   The servers wrap both in `data`; their documentation shows autopilot without.
 //! - A standby passes on what needs a token, and then the answer is another pod's; OpenBao since 2.5 answers reads itself, from what it
-//!   has applied. With `X-Vault-No-Request-Forwarding` what would be passed on is a 307, or a 500 while there is no leader. So only a pod
-//!   that calls itself active is asked, with that header, and a 307 says that it no longer is.
+//!   has applied, a snapshot included, unless it does not know the token. With `X-Vault-No-Request-Forwarding` what would be passed on is
+//!   a 307, or a 500 while there is no leader. So only a pod that calls itself active is asked, with that header, and a 307 says that it
+//!   no longer is.
 //! - `PUT /v1/sys/step-down` needs a token with `sudo`. It is answered when it is queued: a second one meanwhile, and one that finds the
 //!   pod no longer active, are a 204, too. Nobody can be named as the next leader; the old one stays out for 10 s.
 //! - `POST /v1/auth/<mount>/login` takes `role` and `jwt` for both methods, and is passed on by a standby. Kubernetes refuses with 403 and

@@ -14,8 +14,8 @@
 //!   a process that is only just starting still shows the version before it. `leader_priority` is left out where it is
 //!   zero, and also where there is no etcd leader to read it from.
 //! - `GET /pd/api/v1/health`: an array. The server pings one member after the other, up to 3 s for each silent one, so
-//!   this call has a time-out of its own. It tells reachability and nothing about Raft. Up to v8.5 a pinged follower
-//!   forwards the ping to the leader: without a leader every follower counts as unhealthy.
+//!   this call has a time-out of its own. It tells reachability and nothing about Raft. Up to v8.5.4 a pinged
+//!   member forwards the ping to the leader: without a leader everybody counts as unhealthy, the pod itself included.
 //! - `GET /pd/api/v2/ready` (since v8.5.2, 404 before) is always answered by the pod itself: 200 once it has loaded the
 //!   regions and could lead. The leader of a cluster that is not bootstrapped answers 500.
 //! - `POST /v3/maintenance/status` is the embedded etcd's JSON gateway on the client port, on by default

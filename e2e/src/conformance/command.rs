@@ -1,16 +1,13 @@
 //! `cargo xtask conformance`.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Result, ensure};
 use clap::Args;
 
 use super::statefulset::Part;
-use super::{api, etcd, schema, statefulset};
-use crate::cluster::{
-    self, Cluster, Options, Shape,
-    tools::{Tool, build},
-};
+use super::{api, application, schema, statefulset};
+use crate::cluster::{self, Cluster, Options, Shape};
 
 /// How many operations a full run compares at least, and CI's part.
 const FULL: usize = 20_000;
@@ -36,10 +33,25 @@ pub struct Arguments {
     /// Break one rule of the embedded cluster after the other, and demand that each is noticed
     #[arg(long)]
     deviations: bool,
+    /// Only the simulated applications with real processes of theirs, without any control plane
+    #[arg(long, conflicts_with = "deviations")]
+    applications: bool,
+    /// How many seconds a real process may take to come to the simulated one's answer
+    #[arg(long, default_value_t = 60)]
+    patience: u64,
+    /// How often a play of an application is played that differs: chance has elections that nobody asked for
+    #[arg(long, default_value_t = 3)]
+    plays: usize,
 }
 
 /// Runs it on control planes of its own, which are taken down at the end.
 pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if arguments.applications {
+        let reports = compare_applications(arguments).await?;
+        reports.iter().for_each(|report| println!("{report}"));
+        let equal = reports.iter().all(|report| report.differences.is_empty());
+        return Ok(if equal { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
     let server = start("conformance-api", Shape::ApiServer, 0).await?;
     let answers = compare_api(arguments, &server).await;
     let types = compare_types(&server).await;
@@ -59,17 +71,14 @@ pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
         println!("conformance: {count} deviations, all noticed");
         return Ok(ExitCode::SUCCESS);
     }
-    let etcd = compare_etcd().await?;
-    for difference in &etcd.differences {
-        println!("{difference}");
-    }
-    println!("{etcd}");
+    let applications = compare_applications(arguments).await?;
     // Once more, where whoever reads the end of a long log finds it.
     for difference in
         answers.differences.iter().map(ToString::to_string).chain(sets.differences.iter().map(ToString::to_string))
     {
         println!("{difference}");
     }
+    applications.iter().for_each(|report| println!("{report}"));
     println!("types: {} differences", types.len());
     let [set, job, deployment] = [Part::Set, Part::Job, Part::Deployment].map(|part| {
         let (scenarios, differences) = sets.of(part);
@@ -85,7 +94,7 @@ pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
     let equal = answers.differences.is_empty()
         && types.is_empty()
         && sets.differences.is_empty()
-        && etcd.differences.is_empty();
+        && applications.iter().all(|report| report.differences.is_empty());
     Ok(if equal { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -116,9 +125,20 @@ async fn compare_sets(arguments: &Arguments, controllers: &Cluster) -> Result<st
     statefulset::run(&controllers.kubeconfig(), &options).await
 }
 
-async fn compare_etcd() -> Result<etcd::Report> {
-    let (old, new) = (build(Tool::EtcdOld)?.join("server"), build(Tool::EtcdNew)?.join("server"));
-    etcd::run(&old, &new).await
+/// The simulated applications with real processes; each report is printed, and once more at the end by whoever asked for them.
+async fn compare_applications(arguments: &Arguments) -> Result<Vec<application::Report>> {
+    let options = application::Options {
+        only: arguments.only.as_deref(),
+        patience: Duration::from_secs(arguments.patience),
+        plays: arguments.plays,
+    };
+    let reports = application::run(&options).await?;
+    for report in &reports {
+        for difference in &report.differences {
+            println!("{difference}");
+        }
+    }
+    Ok(reports)
 }
 
 async fn start(name: &str, shape: Shape, played_nodes: usize) -> Result<Cluster> {

@@ -2,7 +2,7 @@
 #![expect(clippy::print_stdout, reason = "progress and differences are what these programs are for")]
 
 pub mod api;
+pub mod application;
 pub mod command;
-pub mod etcd;
 pub mod schema;
 pub mod statefulset;

@@ -30,6 +30,11 @@ impl Bench {
         Self::of(Kind::Openbao, "openbao", seed, members)
     }
 
+    /// A PD with these members, none of which runs yet.
+    pub fn pd(seed: u64, members: &[&str]) -> Self {
+        Self::of(Kind::Pd, "pd", seed, members)
+    }
+
     fn of(kind: Kind, workload: &str, seed: u64, members: &[&str]) -> Self {
         let founding = Founding {
             namespace: "bench".into(),
@@ -58,6 +63,11 @@ impl Bench {
         }
         self.with(|app, context| app.started(context, member, version));
         Ok(())
+    }
+
+    /// Ends a process with a signal, so that it can hand over.
+    pub fn stop(&mut self, member: &str) {
+        self.with(|app, context| app.stopped(context, member, true));
     }
 
     /// Kills a process.

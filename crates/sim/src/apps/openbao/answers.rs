@@ -17,7 +17,10 @@ const LEASE: Duration = Duration::from_hours(1);
 /// Asked of a standby with this header, a request is not forwarded.
 const NO_FORWARDING: &str = "X-Vault-No-Request-Forwarding";
 const TOKEN: &str = "X-Vault-Token";
-const CONFIGURATION: &str = "/v1/sys/storage/raft/configuration";
+/// Only the active member knows it.
+const AUTOPILOT: &str = "/v1/sys/storage/raft/autopilot/state";
+/// A standby never passes this on.
+const SNAPSHOT: &str = "/v1/sys/storage/raft/snapshot";
 
 fn render(status: StatusCode, body: &Value) -> Answer {
     respond(status, "application/json", format!("{body}\n"))
@@ -68,7 +71,7 @@ impl BaoCluster {
             }
             (&Method::GET, "/v1/sys/seal-status") => return Some(self.seal_status(member)),
             (_, path) if !path.starts_with("/v1/") => {
-                return Some(plain(StatusCode::NOT_FOUND, "404 page not found\n"));
+                return Some(refused(StatusCode::NOT_FOUND, &[]));
             }
             (_, _) if member.sealed() => {
                 return Some(refused(StatusCode::SERVICE_UNAVAILABLE, &["Vault is sealed"]));
@@ -76,9 +79,11 @@ impl BaoCluster {
             (&Method::GET, "/v1/sys/leader") => return Some(self.leader(context, pod, member)),
             (_, _) => {}
         }
-        // From 2.5 on a standby answers by itself what needs no write and does not ask for the active one.
-        let reads = minor(&member.raft.version).is_none_or(|minor| minor >= (2, 5));
-        let local = reads && request.method() == Method::GET && path == CONFIGURATION;
+        // What needs no write and does not ask for the active one, of whoever shows a token that it knows.
+        let local = reads(&member.raft.version)
+            && request.method() == Method::GET
+            && path != AUTOPILOT
+            && self.is_allowed(context, request);
         if self.active.as_deref() == Some(pod) || local {
             return Some(self.serve(context, pod, request));
         }
@@ -86,7 +91,7 @@ impl BaoCluster {
             let why = "local node not active but active cluster node not found";
             return Some(refused(StatusCode::INTERNAL_SERVER_ERROR, &[why]));
         };
-        let stays = request.headers().get(NO_FORWARDING).is_some_and(|value| !value.is_empty());
+        let stays = path == SNAPSHOT || request.headers().get(NO_FORWARDING).is_some_and(|value| !value.is_empty());
         if !stays && self.members.get(&active).is_some_and(|member| member.process == Process::Hung) {
             // Its own request to a stuck member never ends.
             return None;
@@ -117,6 +122,8 @@ impl BaoCluster {
                 let state = self.autopilot(context);
                 self.wrap(&state)
             }
+            // What is in it is not modelled.
+            (&Method::GET, "sys/storage/raft/snapshot") => respond(StatusCode::OK, "application/gzip", ""),
             (&Method::PUT | &Method::POST, "sys/step-down") => {
                 let answer = respond(StatusCode::NO_CONTENT, "application/json", "");
                 if self.active.as_deref() != Some(pod) || self.clings {
@@ -124,6 +131,9 @@ impl BaoCluster {
                 }
                 self.step_down(context);
                 answer.changed()
+            }
+            (_, path) if path.starts_with("sys/") => {
+                refused(StatusCode::NOT_FOUND, &["1 error occurred:\n\t* unsupported path\n\n"])
             }
             (_, path) => {
                 let why = format!("no handler for route {path:?}. route entry not found.");
@@ -175,13 +185,19 @@ impl BaoCluster {
             "sealed": member.sealed(),
             "standby": stands_by,
             "performance_standby": false,
-            "replication_performance_mode": if knows { "primary" } else { "unknown" },
+            "replication_performance_mode": if knows { self.replication() } else { "unknown" },
             "replication_dr_mode": if knows { "disabled" } else { "unknown" },
             "server_time_utc": context.time(context.now).as_second(),
             "version": member.raft.version.trim_start_matches('v'),
         });
         self.name_cluster(member, &mut body);
         render(status, &body)
+    }
+
+    /// What the active member calls the cluster; before 2.5 it had another word for the same.
+    fn replication(&self) -> &'static str {
+        let active = self.active.as_ref().and_then(|active| self.members.get(active));
+        if active.is_none_or(|member| reads(&member.raft.version)) { "primary" } else { "disabled" }
     }
 
     /// A sealed member can't read which cluster it belongs to.
@@ -307,6 +323,11 @@ impl BaoCluster {
         });
         ok(&answer)
     }
+}
+
+/// Whether a standby of this version answers reads by itself.
+fn reads(version: &str) -> bool {
+    minor(version).is_none_or(|minor| minor >= (2, 5))
 }
 
 /// Whether logins are mounted there.

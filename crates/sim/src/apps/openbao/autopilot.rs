@@ -126,14 +126,18 @@ impl BaoCluster {
         let mut voters: Vec<String> = self.voters().map(|(_, member)| id(member)).collect();
         voters.sort_by_key(|id| (*id != leader, id.clone()));
         let required = voters.len() / 2 + 1;
-        json!({
+        let mut state = json!({
             "failure_tolerance": healthy_voters.saturating_sub(required),
             "healthy": all_healthy,
             "leader": leader,
-            "non_voters": self.members.values().filter(|member| !member.voter).map(id).collect::<Vec<_>>(),
             "servers": servers,
             "voters": voters,
-        })
+        });
+        let others: Vec<String> = self.members.values().filter(|member| !member.voter).map(id).collect();
+        if !others.is_empty() {
+            state["non_voters"] = json!(others);
+        }
+        state
     }
 }
 

@@ -18,6 +18,17 @@ const TRANSFER_TIMED_OUT: &str = "[PD:etcd:ErrEtcdMoveLeader]etcdserver: request
 /// Asked of a follower with this header, a request is not forwarded.
 const ALLOW_FOLLOWER: &str = "PD-Allow-follower-handle";
 
+/// How long a follower waits for a leader to forward to.
+const LEADER_WAIT: Duration = Duration::from_secs(3);
+/// How long PD waits for its etcd.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Nobody is there to forward to.
+fn no_leader() -> Answer {
+    let why = "[PD:apiutil:ErrRedirectNoLeader]redirect finds no leader\n";
+    plain(StatusCode::SERVICE_UNAVAILABLE, why).after(LEADER_WAIT)
+}
+
 fn render(status: StatusCode, body: &Value) -> Answer {
     respond(status, "application/json; charset=UTF-8", format!("{body}\n"))
 }
@@ -26,7 +37,7 @@ impl PdCluster {
     pub fn answer(&mut self, context: &mut Context, pod: &str, request: &Request<Bytes>) -> Option<Answer> {
         let Some(member) = self.members.get(pod) else {
             // A process whose member was removed has no part in the quorum and knows nobody to ask.
-            return Some(plain(StatusCode::SERVICE_UNAVAILABLE, "no leader\n"));
+            return Some(no_leader());
         };
         if !member.serves() {
             return None;
@@ -38,8 +49,9 @@ impl PdCluster {
         // These are answered by the process itself, whoever leads.
         Some(match (request.method(), path) {
             (&Method::GET, "/pd/api/v2/ready") => self.ready(context, pod),
-            (&Method::GET, "/readyz") => plain(StatusCode::OK, "ok\n"),
+            (&Method::GET, "/readyz") if has_new_etcd(&member.version) => plain(StatusCode::OK, "ok\n"),
             (&Method::POST, "/v3/maintenance/status") => self.etcd_status(context, pod),
+            (_, path) if path.starts_with("/pd/api/v2/") => plain(StatusCode::NOT_FOUND, "404 page not found"),
             _ => plain(StatusCode::NOT_FOUND, "404 page not found\n"),
         })
     }
@@ -52,15 +64,17 @@ impl PdCluster {
         path: &str,
         request: &Request<Bytes>,
     ) -> Option<Answer> {
-        let local = request.headers().get(ALLOW_FOLLOWER).is_some_and(|value| !value.is_empty());
+        let version = self.members.get(pod).map(|member| member.version.as_str()).unwrap_or_default();
+        let own = matches!(path, "health" | "ping" | "version") && answers_alone(version);
+        let local = own || request.headers().get(ALLOW_FOLLOWER).is_some_and(|value| !value.is_empty());
         let mut server = pod.to_owned();
         if !local && self.leader.as_deref() != Some(pod) {
             match self.leader.clone() {
-                None => return Some(plain(StatusCode::SERVICE_UNAVAILABLE, "no leader\n")),
+                None => return Some(no_leader()),
                 // The follower's own request to a stuck leader never ends.
                 Some(leader) if self.members.get(&leader).is_some_and(Member::hangs) => return None,
                 Some(leader) if !self.serves(&leader) => {
-                    return Some(plain(StatusCode::INTERNAL_SERVER_ERROR, "redirect failed\n"));
+                    return Some(plain(StatusCode::INTERNAL_SERVER_ERROR, "[PD:apiutil:ErrRedirect]redirect failed\n"));
                 }
                 Some(leader) => server = leader,
             }
@@ -75,7 +89,7 @@ impl PdCluster {
                 render(StatusCode::OK, &json!({"version": version, "build_time": "", "hash": "", "branch": ""}))
             }
             (&Method::GET, ["ping"]) => plain(StatusCode::OK, ""),
-            (&Method::POST, ["leader", "transfer", name]) => self.transfer(context, name),
+            (&Method::POST, ["leader", "transfer", name]) if !name.is_empty() => self.transfer(context, name),
             (&Method::POST, ["leader", "resign"]) => self.resign(context),
             (&Method::POST, ["members", "name", name]) => self.set_member(context, name, request.body()),
             (&Method::DELETE, ["members", "name", name]) => {
@@ -122,8 +136,8 @@ impl PdCluster {
 
     fn list_members(&self) -> Answer {
         if self.etcd_leader.is_none() {
-            return render(StatusCode::INTERNAL_SERVER_ERROR, &json!("context deadline exceeded"))
-                .after(TRANSFER_TIMEOUT);
+            let why = "[PD:etcd:ErrEtcdKVGet]context deadline exceeded: context deadline exceeded";
+            return render(StatusCode::INTERNAL_SERVER_ERROR, &json!(why)).after(REQUEST_TIMEOUT);
         }
         let members: Vec<Value> = self.by_id().into_iter().map(|(name, _)| self.describe(Some(name), true)).collect();
         let mut body = json!({"header": {"cluster_id": self.cluster_id}, "members": members});
@@ -136,11 +150,10 @@ impl PdCluster {
         render(StatusCode::OK, &body)
     }
 
+    /// Each member is pinged. One that asks the leader for the answer is not well while there is none.
     fn health(&self) -> Answer {
-        if self.etcd_leader.is_none() {
-            return render(StatusCode::SERVICE_UNAVAILABLE, &json!("context deadline exceeded"))
-                .after(TRANSFER_TIMEOUT);
-        }
+        let led = self.leader.as_ref().is_some_and(|leader| self.serves(leader));
+        let pings = |member: &Member| member.serves() && (led || answers_alone(&member.version));
         let shown: Vec<Value> = self
             .by_id()
             .into_iter()
@@ -148,14 +161,15 @@ impl PdCluster {
                 let mut shown = self.describe(Some(name), false);
                 if let Some(shown) = shown.as_object_mut() {
                     shown.remove("peer_urls");
-                    shown.insert("health".to_owned(), json!(member.serves()));
+                    shown.insert("health".to_owned(), json!(pings(member)));
                 }
                 shown
             })
             .collect();
-        let answer = render(StatusCode::OK, &Value::Array(shown));
-        // A dead process refuses at once; a stuck one lets the caller wait.
-        if self.members.values().any(Member::hangs) { answer.after(PING_TIMEOUT) } else { answer }
+        // A dead process refuses at once; one that is stuck, or waits for a leader, lets the caller wait. One comes after the other.
+        let slow = self.members.values().filter(|member| member.hangs() || (member.serves() && !pings(member))).count();
+        let wait = PING_TIMEOUT * u32::try_from(slow).unwrap_or(u32::MAX);
+        render(StatusCode::OK, &Value::Array(shown)).after(wait)
     }
 
     fn transfer(&mut self, context: &mut Context, name: &str) -> Answer {
@@ -236,7 +250,7 @@ impl PdCluster {
                 "revision": applied.saturating_sub(4).to_string(),
                 "raft_term": self.term.to_string(),
             },
-            "version": "3.4.31",
+            "version": if has_new_etcd(&member.version) { "3.5.15" } else { "3.4.31" },
             "dbSize": "528384",
             "raftIndex": applied.to_string(),
             "raftTerm": self.term.to_string(),
@@ -249,6 +263,16 @@ impl PdCluster {
         }
         respond(StatusCode::OK, "application/json", body.to_string())
     }
+}
+
+/// Whether a follower of this version answers what is about itself without the leader.
+fn answers_alone(version: &str) -> bool {
+    numbers(version) >= vec![8, 5, 5]
+}
+
+/// Whether the etcd inside is a 3.5.
+fn has_new_etcd(version: &str) -> bool {
+    numbers(version) >= vec![8, 4]
 }
 
 /// The numbers of a release; anything that is none (a build of a branch, say) counts as newer than every release.

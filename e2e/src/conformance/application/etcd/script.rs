@@ -1,95 +1,47 @@
-//! What is done and asked, in order. Roles are assigned once a cluster is up and stay with their members afterwards.
+//! What is done and asked of etcd.
 
-use http::Method;
+use std::convert::Infallible;
 
-use super::Which;
+use super::super::play::{self, Ask, Token, Which, Who};
 
-/// A script.
-pub(super) struct Play {
-    pub name: &'static str,
-    pub steps: Vec<Step>,
-}
-
-/// Whom a step is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who {
-    /// Whoever led when the roles were assigned.
-    Leader,
-    One,
-    Other,
-    /// The one that comes later.
-    Learner,
-    /// By number, before there are roles.
-    Founding(usize),
-}
-
-/// What is said in a request.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Says {
-    Nothing,
-    Text(&'static str),
-    /// `{"targetID": …}` of this member.
-    Target(Who),
-    /// `{"ID": …}` of this member.
-    Id(Who),
-    /// The learner's peer URL.
-    Learner,
-}
-
-/// What is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token {
-    /// Nothing.
-    None,
-    /// The one that was given last.
-    Given,
-    /// One that nobody gave.
-    Invented,
-}
-
-pub(super) enum Step {
-    Start(Who, Which),
-    Kill(Who),
-    /// Seconds.
-    Wait(u64),
-    /// Roles are assigned.
-    Cast,
-    /// From now on requests carry the token that was given last, another one, or none.
-    Sign(Token),
-    Ask {
-        whom: Who,
-        method: Method,
-        path: &'static str,
-        body: Says,
-    },
-}
+type Step = play::Step<Infallible>;
+type Play = play::Play<Infallible>;
 
 const STATUS: &str = "/v3/maintenance/status";
 const LIST: &str = "/v3/cluster/member/list";
 const TRANSFER: &str = "/v3/maintenance/transfer-leadership";
-const LOCAL: Says = Says::Text(r#"{"linearizable":false}"#);
-const LINEAR: Says = Says::Text(r#"{"linearizable":true}"#);
+const LOCAL: &str = r#"{"linearizable":false}"#;
+const LINEAR: &str = r#"{"linearizable":true}"#;
 const VOTERS: [Who; 3] = [Who::Leader, Who::One, Who::Other];
 
-fn post(whom: Who, path: &'static str, body: Says) -> Step {
-    Step::Ask { whom, method: Method::POST, path, body }
+fn post(whom: Who, path: &'static str, body: &'static str) -> Step {
+    Step::Ask(Ask::post(whom, path, body))
 }
 
 fn get(whom: Who, path: &'static str) -> Step {
-    Step::Ask { whom, method: Method::GET, path, body: Says::Nothing }
+    Step::Ask(Ask::get(whom, path))
 }
 
 fn status(whom: Who) -> Step {
-    post(whom, STATUS, Says::Text("{}"))
+    Step::Ask(Ask::post(whom, STATUS, "{}").reads())
+}
+
+fn list(whom: Who, how: &'static str) -> Step {
+    Step::Ask(Ask::post(whom, LIST, how).reads())
 }
 
 fn transfer(asked: Who, to: Who) -> Step {
-    post(asked, TRANSFER, Says::Target(to))
+    Step::Ask(Ask::post(asked, TRANSFER, r#"{"targetID":"$id"}"#).about(to))
+}
+
+fn add_learner(asked: Who) -> Step {
+    let add = Ask::post(asked, "/v3/cluster/member/add", r#"{"peerURLs":["$url"],"isLearner":true}"#);
+    Step::Ask(add.about(Who::Later))
 }
 
 /// Everything that a member tells of itself.
 fn look(whom: Who) -> Vec<Step> {
-    vec![status(whom), post(whom, LIST, LOCAL), get(whom, "/health"), get(whom, "/readyz"), get(whom, "/version")]
+    vec![status(whom), list(whom, LOCAL), get(whom, "/health"), get(whom, "/readyz"), get(whom, "/version")]
 }
 
 fn found(which: Which) -> Vec<Step> {
@@ -110,7 +62,7 @@ pub(super) fn all() -> Vec<Play> {
 
 /// Users and what they may, and members that forget tokens.
 fn authentication(which: Which) -> Vec<Step> {
-    let auth = |path, body| post(Who::One, path, Says::Text(body));
+    let auth = |path, body| post(Who::One, path, body);
     let log_in = |body| auth("/v3/auth/authenticate", body);
     let mut steps = found(which);
     steps.extend([
@@ -131,7 +83,7 @@ fn authentication(which: Which) -> Vec<Step> {
     steps.extend([transfer(Who::Leader, Who::One), auth("/v3/auth/user/add", r#"{"name":"x","password":"x"}"#)]);
     // Nobody who exists.
     steps.push(Step::Sign(Token::Invented));
-    steps.extend([status(Who::One), post(Who::One, LIST, LOCAL), transfer(Who::Leader, Who::One)]);
+    steps.extend([status(Who::One), list(Who::One, LOCAL), transfer(Who::Leader, Who::One)]);
     steps.push(Step::Sign(Token::None));
     steps.extend([
         log_in(r#"{"name":"root","password":"wrong"}"#),
@@ -142,7 +94,7 @@ fn authentication(which: Which) -> Vec<Step> {
     // Somebody who may not do much.
     steps.extend([
         status(Who::One),
-        post(Who::One, LIST, LOCAL),
+        list(Who::One, LOCAL),
         transfer(Who::Leader, Who::One),
         auth("/v3/auth/user/add", r#"{"name":"x","password":"x"}"#),
     ]);
@@ -162,48 +114,48 @@ fn authentication(which: Which) -> Vec<Step> {
 fn one_version(which: Which) -> Vec<Step> {
     let mut steps = found(which);
     steps.extend(look_at_all());
-    steps.extend([get(Who::One, "/livez"), get(Who::One, "/nowhere"), post(Who::One, LIST, LINEAR)]);
+    steps.extend([get(Who::One, "/livez"), get(Who::One, "/nowhere"), list(Who::One, LINEAR)]);
     // Handing over.
     steps.extend([
         transfer(Who::One, Who::One),
-        post(Who::Leader, TRANSFER, Says::Text(r#"{"targetID":"12345"}"#)),
-        post(Who::Leader, TRANSFER, Says::Text("{}")),
+        post(Who::Leader, TRANSFER, r#"{"targetID":"12345"}"#),
+        post(Who::Leader, TRANSFER, "{}"),
         transfer(Who::Leader, Who::Leader),
     ]);
     // A learner.
     steps.extend([
-        post(Who::Leader, "/v3/cluster/member/add", Says::Learner),
+        add_learner(Who::Leader),
         // What a follower knows by itself may be older; after this read it has caught up.
-        post(Who::One, LIST, LINEAR),
-        post(Who::One, LIST, LOCAL),
-        transfer(Who::Leader, Who::Learner),
-        Step::Start(Who::Learner, which),
+        list(Who::One, LINEAR),
+        list(Who::One, LOCAL),
+        transfer(Who::Leader, Who::Later),
+        Step::Start(Who::Later, which),
         Step::Wait(12),
     ]);
-    steps.extend(look(Who::Learner));
+    steps.extend(look(Who::Later));
     steps.extend([
-        transfer(Who::Learner, Who::One),
-        transfer(Who::Leader, Who::Learner),
-        post(Who::One, LIST, LOCAL),
-        post(Who::Leader, "/v3/cluster/member/remove", Says::Id(Who::Learner)),
+        transfer(Who::Later, Who::One),
+        transfer(Who::Leader, Who::Later),
+        list(Who::One, LOCAL),
+        Step::Ask(Ask::post(Who::Leader, "/v3/cluster/member/remove", r#"{"ID":"$id"}"#).about(Who::Later)),
         Step::Wait(2),
-        Step::Kill(Who::Learner),
-        post(Who::One, LIST, LINEAR),
-        post(Who::One, LIST, LOCAL),
+        Step::Kill(Who::Later),
+        list(Who::One, LINEAR),
+        list(Who::One, LOCAL),
     ]);
     // Leadership moves, and its old holder dies.
     steps.extend([transfer(Who::Leader, Who::One), Step::Wait(2)]);
     steps.extend(VOTERS.map(status));
     steps.extend([transfer(Who::Leader, Who::Other), Step::Kill(Who::Leader), Step::Wait(1)]);
     steps.extend([transfer(Who::One, Who::Leader), Step::Wait(2), status(Who::One), get(Who::One, "/health")]);
-    steps.push(post(Who::One, "/v3/cluster/member/add", Says::Learner));
+    steps.push(add_learner(Who::One));
     // The quorum is lost, and comes back.
     steps.extend([Step::Kill(Who::Other), Step::Wait(5)]);
     steps.extend(look(Who::One));
-    steps.extend([post(Who::One, LIST, LINEAR), transfer(Who::One, Who::Other), transfer(Who::One, Who::One)]);
+    steps.extend([list(Who::One, LINEAR), transfer(Who::One, Who::Other), transfer(Who::One, Who::One)]);
     steps.extend([Step::Start(Who::Other, which), Step::Wait(8)]);
     // Who won the vote is chance, so nobody's leader is asked for.
-    steps.extend([get(Who::Other, "/health"), get(Who::One, "/readyz"), post(Who::Other, LIST, LINEAR)]);
+    steps.extend([get(Who::Other, "/health"), get(Who::One, "/readyz"), list(Who::Other, LINEAR)]);
     steps.extend([Step::Start(Who::Leader, which), Step::Wait(8), Step::Cast]);
     steps.extend(look_at_all());
     steps

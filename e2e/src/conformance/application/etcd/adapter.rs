@@ -1,6 +1,6 @@
 //! The adapter on a real etcd: what only a real one can show.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
@@ -10,13 +10,15 @@ use windlass_systems::{
     etcd::{Answer, Health, Login, login, observe, snapshot, transfer_leader, wants_another_token},
 };
 
-use super::{MEMBERS, Which, real::Real};
+use super::super::{Application, play::Which, real::Real};
+use super::Etcd;
+
+const MEMBERS: [&str; 3] = Etcd::MEMBERS;
 
 /// Checks what the adapter reads, the hand-over, the snapshot and the answer to missing credentials; how many checks there were.
-pub(super) async fn check(play: usize, binary: &Path) -> Result<usize> {
-    let mut real = Real::new(play, [(Which::Old, binary), (Which::New, binary)])?;
+pub(super) async fn check(mut real: Real<'_, Etcd>, which: Which) -> Result<usize> {
     for member in MEMBERS {
-        real.start(member, Which::New).await?;
+        real.start(member, which).await?;
     }
     tokio::time::sleep(Duration::from_secs(10)).await;
     let (network, timeouts) = (Network::plain(), Timeouts::default());
