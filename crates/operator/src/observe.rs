@@ -545,11 +545,16 @@ where
     get_raw(context, what, api, name).await?.map(|raw| readable("get", what, raw)).transpose()
 }
 
-async fn get_raw<K: Resource + Clone>(context: &Context, what: &str, api: &Api<K>, name: &str) -> Result<Option<Value>, Error> {
+async fn get_raw<K: Resource + Clone>(
+    context: &Context,
+    what: &str,
+    api: &Api<K>,
+    name: &str,
+) -> Result<Option<Value>, Error> {
     // No resourceVersion: the newest state that a majority of etcd has.
     let params = if bug::active(Bug::StaleReads) { GetParams::any() } else { GetParams::default() };
     let request = Request::new(api.resource_url()).get(name, &params);
-    match context.bounded(context.settings.read_deadline, "get", what, answer(api, request)).await {
+    match context.bounded(context.settings.read_deadline, "get", what, Box::pin(answer(api, request))).await {
         Ok(raw) => Ok(Some(raw)),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
@@ -557,7 +562,10 @@ async fn get_raw<K: Resource + Clone>(context: &Context, what: &str, api: &Api<K
 }
 
 /// The answer of the API server in its own words.
-async fn answer<K: Resource + Clone>(api: &Api<K>, request: Result<::http::Request<Vec<u8>>, BadRequest>) -> kube::Result<Value> {
+async fn answer<K: Resource + Clone>(
+    api: &Api<K>,
+    request: Result<::http::Request<Vec<u8>>, BadRequest>,
+) -> kube::Result<Value> {
     api.clone().into_client().request(request.map_err(kube::Error::BuildRequest)?).await
 }
 
@@ -573,7 +581,8 @@ where
     let params = ListParams::default().labels(labels);
     let params = if bug::active(Bug::StaleReads) { params.match_any() } else { params };
     let request = Request::new(api.resource_url()).list(&params);
-    let mut list = context.bounded(context.settings.read_deadline, "list", what, answer(api, request)).await?;
+    let mut list =
+        context.bounded(context.settings.read_deadline, "list", what, Box::pin(answer(api, request))).await?;
     let items = list.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
     items.into_iter().map(|item| readable("list", what, item)).collect()
 }

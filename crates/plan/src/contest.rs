@@ -103,7 +103,9 @@ fn take_over(view: &View, record: &mut Record) -> Option<Decision> {
         return None;
     }
     match (record.order, view.workload.strategy, view.permitted()) {
-        (Order::ReverseOrdinal, Strategy::RollingUpdate { .. }, Some(pod)) => Some(hold(record, pod, view.workload.strategy)),
+        (Order::ReverseOrdinal, Strategy::RollingUpdate { .. }, Some(pod)) => {
+            Some(hold(record, pod, view.workload.strategy))
+        }
         (Order::ReverseOrdinal, Strategy::RollingUpdate { partition }, None) => {
             record.move_partition(partition, partition);
             None

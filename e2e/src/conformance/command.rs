@@ -48,7 +48,9 @@ pub struct Arguments {
 pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.applications {
         let reports = compare_applications(arguments).await?;
-        reports.iter().for_each(|report| println!("{report}"));
+        for report in &reports {
+            println!("{report}");
+        }
         let equal = reports.iter().all(|report| report.differences.is_empty());
         return Ok(if equal { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
@@ -78,7 +80,9 @@ pub async fn run(arguments: &Arguments) -> Result<ExitCode> {
     {
         println!("{difference}");
     }
-    applications.iter().for_each(|report| println!("{report}"));
+    for report in &applications {
+        println!("{report}");
+    }
     println!("types: {} differences", types.len());
     let [set, job, deployment] = [Part::Set, Part::Job, Part::Deployment].map(|part| {
         let (scenarios, differences) = sets.of(part);

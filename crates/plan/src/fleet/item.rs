@@ -203,7 +203,8 @@ impl Item {
     /// have been set back.
     pub fn is_disturbed(&self) -> bool {
         let here = |stamp: &Stamp| self.image.as_ref() == Some(&stamp.image);
-        let stamped = self.stamp.as_ref().is_some_and(|stamp| here(stamp) || !bug::active(Bug::StampElsewhereForgotten));
+        let stamped =
+            self.stamp.as_ref().is_some_and(|stamp| here(stamp) || !bug::active(Bug::StampElsewhereForgotten));
         stamped && matches!(self.progress, Fact::Known(Progress::Moving { .. }) | Fact::Unknown(_))
     }
 }

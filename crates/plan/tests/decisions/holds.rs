@@ -179,13 +179,19 @@ fn overwritten(resumed: bool) -> View {
 fn an_image_that_nobody_asked_for_is_told_by_name() {
     let decision = decide(&want(OLD), &overwritten(false));
     assert_eq!(answer(&decision), Halt(Reason::TemplateChanged));
-    assert_eq!(hold(&decision).message, "somebody set the image to pd:v8.5.1, and no pod runs it yet; pd:v8.5.0 is wanted");
+    assert_eq!(
+        hold(&decision).message,
+        "somebody set the image to pd:v8.5.1, and no pod runs it yet; pd:v8.5.0 is wanted"
+    );
 }
 
 #[rstest]
 #[case::what_runs_already(OLD, vec![])]
 #[case::another(NEWER, vec![2, 1, 0])]
-fn an_image_that_nobody_asked_for_is_written_over_when_a_person_says_so(#[case] wanted: &str, #[case] permits: Vec<u32>) {
+fn an_image_that_nobody_asked_for_is_written_over_when_a_person_says_so(
+    #[case] wanted: &str,
+    #[case] permits: Vec<u32>,
+) {
     let mut world = World::from(overwritten(true));
     world.want = want(wanted);
     assert_eq!(world.run(), Decision::Done);

@@ -12,7 +12,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, header::LOCATION}
 use super::{Application, Binaries, Cast, Options, Real, Side};
 
 /// How long it may take until somebody leads.
-const VERY_SLOW: Duration = Duration::from_secs(120);
+const VERY_SLOW: Duration = Duration::from_mins(2);
 /// How long until it is asked again.
 const AGAIN: Duration = Duration::from_millis(200);
 

@@ -21,7 +21,7 @@ use super::{Application, Binaries, play::Which};
 /// A process that is going to end because of its version does so within this time.
 const SETTLED: Duration = Duration::from_secs(3);
 /// A process that has heard a signal is killed after this time.
-const GRACE: Duration = Duration::from_secs(60);
+const GRACE: Duration = Duration::from_mins(1);
 
 /// The processes of one play.
 pub(super) struct Real<'a, A> {
