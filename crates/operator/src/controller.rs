@@ -3,7 +3,7 @@
 //! Watches only wake; every decision reads live. kube-runtime's `Controller` is not used: it polls in hash-map order and jitters its
 //! back-off, so a seed would not replay (see the ADR on the queue).
 
-use std::{pin::pin, rc::Rc, time::Duration};
+use std::{collections::BTreeMap, pin::pin, rc::Rc, time::Duration};
 
 use futures::{FutureExt, Stream, StreamExt, future::LocalBoxFuture, stream, stream::FuturesUnordered};
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
@@ -44,12 +44,12 @@ pub async fn lead(context: &Context, lease: &Lease<'_>, term: &Term) {
     let actor = Actor { context, lease, term };
     let mut queue = Queue::default();
     // Which resources a StatefulSet wakes: those that named it when they were last looked at, and those that were not looked at yet.
-    let mut index = std::collections::BTreeMap::<Key, Option<String>>::new();
+    let mut index = BTreeMap::<Key, Option<String>>::new();
     let mut wakes = pin!(wakes(context));
     let mut running = FuturesUnordered::<LocalBoxFuture<'_, (Key, (Next, Option<String>))>>::new();
     // Each ServiceImage is looked after for as long as it is there.
-    let mut pokes = std::collections::BTreeMap::<String, Rc<Notify>>::new();
-    let mut fleets = FuturesUnordered::new();
+    let mut pokes = Pokes::new();
+    let mut fleets = FuturesUnordered::<LocalBoxFuture<'_, String>>::new();
     let mut lost = pin!(lease.lost(term));
     loop {
         let room = running.len() < context.settings.concurrency;
@@ -68,7 +68,11 @@ pub async fn lead(context: &Context, lease: &Lease<'_>, term: &Term) {
                 }
             }
             Some(name) = fleets.next(), if !fleets.is_empty() => {
-                pokes.remove(&name);
+                let poke = pokes.remove(&name);
+                // Another one of its name may have come while this one was let go.
+                if poke.is_some_and(|poke| poke.notified().now_or_never().is_some()) {
+                    fleets.push(look_after(actor, name, &mut pokes));
+                }
                 // What it had may be another's now.
                 for poke in pokes.values() {
                     poke.notify_one();
@@ -79,9 +83,7 @@ pub async fn lead(context: &Context, lease: &Lease<'_>, term: &Term) {
                     if let Some(poke) = pokes.get(&name) {
                         poke.notify_one();
                     } else {
-                        let poke = Rc::new(Notify::new());
-                        pokes.insert(name.clone(), Rc::clone(&poke));
-                        fleets.push(async move { fleet::look_after(actor, &name, &poke).await; name }.boxed_local());
+                        fleets.push(look_after(actor, name, &mut pokes));
                     }
                 }
                 Wake::Resource(key) => {
@@ -103,6 +105,20 @@ pub async fn lead(context: &Context, lease: &Lease<'_>, term: &Term) {
             }
         }
     }
+}
+
+/// What tells who looks after a ServiceImage that it changed, by its name.
+type Pokes = BTreeMap<String, Rc<Notify>>;
+
+/// Looks after a ServiceImage for as long as it is there, and says whose time is over.
+fn look_after<'a>(actor: Actor<'a>, name: String, pokes: &mut Pokes) -> LocalBoxFuture<'a, String> {
+    let poke = Rc::new(Notify::new());
+    pokes.insert(name.clone(), Rc::clone(&poke));
+    async move {
+        fleet::look_after(actor, &name, &poke).await;
+        name
+    }
+    .boxed_local()
 }
 
 async fn until(due: Option<Instant>) {

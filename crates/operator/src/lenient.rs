@@ -102,12 +102,13 @@ fn one<T: DeserializeOwned>(raw: &Value) -> Option<T> {
     T::deserialize(raw).ok()
 }
 
-/// The last second that our library of times knows.
+/// The last second that our library of times knows, and one that is early enough for whatever is before its first.
 const LAST: &str = "9999-12-30T22:00:00Z";
+const FIRST: &str = "0001-01-01T00:00:00Z";
 
-/// An object of a kind of Kubernetes' own, all of it. Its times are written by the API server, and end a day later than ours: whoever may write
-/// a status or `managedFields` may put one of that day there, which would keep all objects of its list from being read. It is read as the
-/// last one that there is.
+/// An object of a kind of Kubernetes' own, all of it. Its times are written by the API server, which knows more of them than we do: whoever may
+/// write a status or `managedFields` may put one of the year's 9999 last day, or of 10000, there, which would keep all objects of its list from being
+/// read. It is read as the last one that there is.
 pub fn typed<K: DeserializeOwned>(mut raw: Value) -> Result<K, serde_json::Error> {
     if let Ok(object) = K::deserialize(&raw) {
         return Ok(object);
@@ -116,39 +117,48 @@ pub fn typed<K: DeserializeOwned>(mut raw: Value) -> Result<K, serde_json::Error
     K::deserialize(raw)
 }
 
-/// Every time after the last one becomes the last one.
+/// Every time that is none for us becomes the nearest one.
 fn bring_back(raw: &mut Value) {
     match raw {
-        Value::String(text) if is_too_late(text) => LAST.clone_into(text),
+        Value::String(text) if is_out_of_reach(text) => {
+            let nearest = if text.starts_with('-') { FIRST } else { LAST };
+            nearest.clone_into(text);
+        }
         Value::Array(values) => values.iter_mut().for_each(bring_back),
         Value::Object(fields) => fields.values_mut().for_each(bring_back),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-fn is_too_late(text: &str) -> bool {
-    text.starts_with("9999-12-3") && text.ends_with('Z') && text.parse::<jiff::Timestamp>().is_err()
+/// It looks as the API server writes a time, and is none.
+fn is_out_of_reach(text: &str) -> bool {
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let year = unsigned.bytes().take_while(u8::is_ascii_digit).count();
+    let rest: String = unsigned.chars().skip(year).map(|one| if one.is_ascii_digit() { '0' } else { one }).collect();
+    year >= 4 && rest.starts_with("-00-00T00:00:00") && rest.ends_with('Z') && text.parse::<jiff::Timestamp>().is_err()
 }
 
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Pod;
     use kube::{Resource, ResourceExt};
+    use rstest::rstest;
     use serde_json::json;
 
     use super::{Glimpse, LAST, Whole, typed};
 
-    #[test]
-    fn a_time_of_the_last_day_keeps_nothing_from_being_read() {
-        let late = "9999-12-31T12:00:00Z";
+    #[rstest]
+    #[case::last_day("9999-12-31T12:00:00Z", LAST)]
+    #[case::year_after("10000-01-01T00:59:59Z", LAST)]
+    #[case::before_all("-0001-12-31T23:00:00Z", "-000001-12-31T23:00:00Z")]
+    fn no_time_keeps_an_object_from_being_read(#[case] late: &str, #[case] read: &str) {
         let odd = json!({
             "metadata": {"name": "pd-0", "managedFields": [{"manager": "x", "operation": "Update", "time": late}]},
             "status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": late}]},
         });
-        assert!(serde_json::from_value::<Pod>(odd.clone()).is_err());
         let pod: Pod = typed(odd).unwrap();
         let condition = &pod.status.unwrap().conditions.unwrap()[0];
-        assert_eq!(condition.last_transition_time.as_ref().map(|time| time.0), LAST.parse().ok());
+        assert_eq!(condition.last_transition_time.as_ref().map(|time| time.0), read.parse().ok());
         assert_eq!(pod.metadata.managed_fields.unwrap()[0].manager.as_deref(), Some("x"));
         assert!(typed::<Pod>(json!({"spec": "what?"})).is_err());
     }

@@ -10,6 +10,7 @@ use windlass_api::{
 use windlass_plan::{
     Decision, Fact, Hold, Plan, Reason, Record, Step, View,
     bug::{self, Bug},
+    snapshot::Progress,
     workload::Strategy,
 };
 
@@ -74,8 +75,11 @@ pub fn planned(
     let written = |partition: u32| i32::try_from(partition).unwrap_or(i32::MAX);
     status.parked_partition = plan.parked.map(|parked| written(parked.partition));
     status.previous_parked_partition = plan.parked.and_then(|parked| parked.before).map(written);
-    // Asked for, it is handled once something is recorded that would not be otherwise.
-    if view.resumed && (plan.record.is_some() || plan.attempt != view.attempt) {
+    // Asked for, it is handled once something is recorded that would not be otherwise, or there is nothing that it could be about. A first snapshot
+    // is taken without it, and comes before what it is about.
+    let failed = matches!(view.snapshot, Fact::Known(Progress::Failed(_)));
+    let tried_again = failed && plan.attempt != view.attempt;
+    if view.resumed && (plan.record.is_some() || tried_again || plan.decision == Decision::Done) {
         status.requests.resume.clone_from(&resource.spec.requests.resume);
     }
     if let Some(version) = common_version(view) {
@@ -91,8 +95,12 @@ pub fn planned(
         handled.abort.clone_from(&asked.abort);
         handled.rollback.clone_from(&asked.rollback);
     }
-    // A plan has taken it in; what only stands down has not.
-    status.leadership_unobserved &= !plan.heard;
+    // A plan takes it in as soon as it sees a member of the new version again; what only stands down does not.
+    let noted = |record: &Record| {
+        let begun = record.replacing.is_some() || !record.completed.is_empty();
+        !begun || record.highest_led.as_ref() >= Some(&record.target.version)
+    };
+    status.leadership_unobserved &= !(plan.heard && plan.record.as_ref().is_none_or(noted));
     status.given_up = plan.given_up.as_ref().map(translate::written_given_up);
     status.approval = translate::written_approvals(&plan.approvals);
     status.gates = plan.gates.iter().map(translate::gate).collect();

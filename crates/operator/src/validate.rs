@@ -127,7 +127,9 @@ fn view(
         evictions,
         record,
         parked,
-        unwatched: status.leadership_unobserved,
+        // The condition says it where the schema is older than the field.
+        unwatched: status.leadership_unobserved
+            || status.conditions.iter().any(|condition| condition.reason == Reason::Unreadable.name()),
         attempt,
         snapshot,
         pulls: observed.pulls.clone(),

@@ -191,7 +191,7 @@ impl Reason {
                 "find out who changed it, and put the update strategy back to what the message says, or set spec.requests.resume to a new value to go on with a partition that stands"
             }
             Self::TemplateChanged => {
-                "put the template back to what the message says, ask for the image in spec.version and spec.image, or set spec.requests.resume to a new value: Windlass then writes its own image once more, or goes on with another template of the same image"
+                "put the template back to what the message says, ask for the image in spec.version and spec.image, or set spec.requests.resume to a new value: while no upgrade is under way Windlass then writes the wanted image over one that no pod runs yet, and during an upgrade it goes on with another template of the same image"
             }
             Self::FieldOwned => {
                 "do what the message says; before an upgrade has begun you can also let that tool do it: set the StatefulSet's updateStrategy to OnDelete and spec.trigger to Template; docs/clusters.md has the settings for Argo CD, Flux and Helm"

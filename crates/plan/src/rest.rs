@@ -155,7 +155,15 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
         ),
         some => Hold::new(
             Reason::HalfUpgraded,
-            format!("a rollout that Windlass did not begin is half done: {} not replaced yet", some.join(", ")),
+            format!(
+                "a rollout that Windlass did not begin is half done: {} not replaced yet{}",
+                some.join(", "),
+                if view.workload.image == want.target.image {
+                    String::new()
+                } else {
+                    format!("; it goes to image {}, and {} is wanted after it", view.workload.image, want.target.image)
+                }
+            ),
         ),
     };
     if hold.reason == Reason::AwaitingConclusion {
@@ -168,8 +176,8 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
         return halt(hold);
     }
     let Some(version) = version_of_replaced(want, view) else {
-        let message = format!("it goes to image {}, and no replaced member tells its version yet", view.workload.image);
-        return halt(Hold::new(Reason::HalfUpgraded, format!("{}; {message}", hold.message)));
+        let message = format!("{}; no replaced member tells its version yet", hold.message);
+        return halt(Hold::new(Reason::HalfUpgraded, message));
     };
     // Where it came from is not known any more, so it can't be reverted: from and target are the same.
     let target = Target { version, image: view.workload.image.clone() };

@@ -202,16 +202,8 @@ fn under_way(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32
         record.completed.clear();
     }
     if record.is_changed(view) {
-        if record.revision.is_some() || owners::is_set_back(view, record) {
-            if !view.resumed {
-                return halt(template_changed(view, record));
-            }
-            // A person wants ours, once. Who was replaced is looked at again, for the template may come out as another revision; who was made
-            // from theirs and is not up need not get well on it first.
-            let theirs = view.updated().filter(|_| view.workload.image != record.target.image);
-            record.abandoned.extend(theirs.map(|pod| pod.name.clone()));
-            record.revision = None;
-            record.completed.clear();
+        if record.revision.is_some() || (owners::is_set_back(view, record) && !view.resumed) {
+            return halt(template_changed(view, record));
         }
         if record.order == Order::ReverseOrdinal {
             record.move_partition(partition, view.workload.replicas);

@@ -712,8 +712,8 @@ impl Walk {
         if !self.allowed {
             reasons.push("DowngradeNotAllowed".to_owned());
         }
-        if !self.allowed && self.is_set_back {
-            // Nobody may go back from a newer leader, and nobody puts the image there again.
+        if self.is_set_back {
+            // Half way nobody writes over it, and nobody puts the image there again.
             reasons.push("TemplateChanged".to_owned());
         }
         if !self.allowed && self.members <= 2 {

@@ -49,6 +49,11 @@ impl Pen {
         Self { uid, manager, path: path.split('.').map(str::to_owned).collect() }
     }
 
+    /// Where the image belongs, as people write it.
+    pub fn place(&self) -> String {
+        format!(".{}", self.path.join("."))
+    }
+
     /// The image where it belongs.
     pub fn image_patch(&self, image: &str) -> Value {
         self.path.iter().rev().fold(json!(image), |inner, field| json!({ field: inner }))
@@ -73,6 +78,9 @@ pub struct Stamped {
     /// The ServiceImage, by its uid; none in what was written before it was noted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// Where the image was written; none in what was written before it was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     /// The image.
     pub image: String,
     /// When.
@@ -139,13 +147,16 @@ impl Contract {
     /// A resource as it was seen, after what was known of it.
     pub fn item(&self, object: &DynamicObject, before: Option<&Item>) -> Item {
         let seen = Seen { object, generation: object.metadata.generation.unwrap_or(0) };
-        let image = self.pen.image(object);
+        let here = self.pen.image(object);
         // Another's stamp tells that it is on its way. How often it was set back is none of ours.
-        let stamp = Stamped::on(object).map(|Stamped { by, image, at, round, touched: _ }| {
+        let stamp = Stamped::on(object).map(|Stamped { by, path, image, at, round, touched: _ }| {
             let ours = by.is_none_or(|by| by == self.pen.uid);
-            Stamp { image, at, round: if ours { round } else { 0 } }
+            // Where older ones do not say where they wrote, an image that is not here is elsewhere.
+            let elsewhere =
+                path.is_some_and(|path| path != self.pen.place()) || (!ours && here != Some(image.as_str()));
+            Stamp { image, at, round: if ours { round } else { 0 }, elsewhere }
         });
-        let changed = stamp.as_ref().is_some_and(|stamp| Some(stamp.image.as_str()) != image);
+        let changed = stamp.as_ref().is_some_and(|stamp| !stamp.elsewhere && Some(stamp.image.as_str()) != here);
         let progress = self.progress(&seen);
         Item {
             fence: Fence {
@@ -154,7 +165,7 @@ impl Contract {
             },
             tier: object.labels().get(TIER).cloned().unwrap_or_default(),
             lane: Lane(self.spread.as_ref().and_then(|label| object.labels().get(label)).cloned().unwrap_or_default()),
-            image: image.filter(|image| !image.is_empty()).map(str::to_owned),
+            image: here.filter(|image| !image.is_empty()).map(str::to_owned),
             manual: match &self.manual {
                 Some(manual) => known(manual, object),
                 None => Fact::Known(object.data.pointer("/spec/manuallySpecifiedImage") == Some(&json!(true))),
@@ -329,7 +340,10 @@ mod tests {
     use windlass_api::ServiceImage;
     use windlass_plan::{
         Fact,
-        fleet::{Item, Progress},
+        fleet::{
+            Disturbance::{self, Elsewhere, Here},
+            Item, Progress,
+        },
     };
 
     use super::Contract;
@@ -513,14 +527,22 @@ mod tests {
     }
 
     #[rstest]
-    #[case::ours(json!({"by": "5eed", "image": "r/d:v1", "at": "2026-01-01T00:00:00Z", "round": 2}), 2)]
-    #[case::from_before_it_was_noted(json!({"image": "r/d:v1", "at": "2026-01-01T00:00:00Z", "round": 2}), 2)]
-    #[case::anothers(json!({"by": "0dd", "image": "r/d:v1", "at": "2026-01-01T00:00:00Z", "round": 2}), 0)]
-    fn whose_stamp_it_is_decides_about_rounds(#[case] stamped: Value, #[case] round: u32) {
+    #[case::ours(json!({"by": "5eed", "image": "r/d:v1"}), 2, Some(Here))]
+    #[case::ours_and_set_back(json!({"by": "5eed", "image": "r/d:v2"}), 2, None)]
+    #[case::ours_and_there(json!({"by": "5eed", "path": ".spec.sidecar", "image": "r/d:v1"}), 2, Some(Elsewhere))]
+    #[case::from_before_it_was_noted(json!({"image": "r/d:v1"}), 2, Some(Here))]
+    #[case::anothers(json!({"by": "0dd", "image": "r/d:v1"}), 0, Some(Here))]
+    #[case::anothers_and_there(json!({"by": "0dd", "image": "r/d:v2"}), 0, Some(Elsewhere))]
+    fn whose_stamp_it_is_and_where_decides(
+        #[case] mut stamped: Value,
+        #[case] round: u32,
+        #[case] disturbance: Option<Disturbance>,
+    ) {
+        (stamped["at"], stamped["round"]) = (json!("2026-01-01T00:00:00Z"), json!(2));
         let mut object = dicom(json!({"image": "r/d:v1"}), json!({}));
         object.metadata.annotations = Some([(super::STAMPED.to_owned(), stamped.to_string())].into());
         let item = contract(json!({})).item(&object, None);
         assert_eq!(item.stamp.as_ref().map(|stamp| stamp.round), Some(round));
-        assert!(item.is_disturbed(), "whoever did it, it is on its way");
+        assert_eq!(item.disturbance(), disturbance);
     }
 }

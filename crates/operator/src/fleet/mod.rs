@@ -333,7 +333,8 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
             Asks::of(&resource, &context.settings, &BTreeMap::new()).settle(actor, starting).await?;
         }
         if !bug::active(Bug::ReservedNotTouched) {
-            settle(actor, &target, &Pen::of(&resource), &status.batch).await?;
+            let settled = settle(actor, &target, &Pen::of(&resource), &status.batch).await;
+            told_if_refused(actor, name, Reason::TargetNotAllowed, settled).await?;
         }
         let election = election.or(status.election.clone());
         write(actor, &resource, ServiceImageStatus { election, batch: Vec::new(), starting: None, ..status }).await?;
@@ -343,7 +344,8 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         return let_go(actor, &resource).await;
     }
     if !is_guarded(&*resource) && !bug::active(Bug::DeletedInFlight) {
-        located(actor, &resource).guard(actor).await?;
+        let guarded = located(actor, &resource).guard(actor).await;
+        told_if_refused(actor, name, Reason::TargetNotAllowed, guarded).await?;
         return Ok(Tended::Again(Duration::ZERO));
     }
     let contract = match Contract::read(&resource) {
@@ -586,7 +588,8 @@ async fn round<'a>(
     let current =
         context.own_writes.is_current(&format!("serviceimages/{name}"), resource.resource_version().as_deref());
     let other = resource.spec.target != *target || !fleet.contract.is_of(&resource);
-    if !ours || !current || other || is_deleted(&*resource) {
+    let unguarded = !is_guarded(&*resource) && !bug::active(Bug::DeletedInFlight);
+    if !ours || !current || other || unguarded || is_deleted(&*resource) {
         return Ok(Round::Anew(if current { Duration::ZERO } else { GATHER }));
     }
     if let Some(hold) = permission::refusal(actor, target, &fleet.target.resource.plural).await? {
@@ -674,7 +677,7 @@ fn until(then: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(then.duration_since(now)).unwrap_or_default()
 }
 
-/// What was refused is tried again: a person sees why nothing moves.
+/// What was refused is tried again: a person sees why nothing moves, or why one that is deleted stays.
 async fn told_if_refused<T>(actor: Actor<'_>, name: &str, reason: Reason, done: Result<T, Error>) -> Result<T, Error> {
     if let Err(error) = &done
         && error.class() == Class::Refused

@@ -9,7 +9,7 @@ use serde_json::Value;
 use windlass_api::ServiceImage;
 
 use super::{labels::Labels, namespaces::Namespaces};
-use crate::{error::Error, execute::Actor, lenient::Whole, observe::list};
+use crate::{error::Error, execute::Actor, guard::is_guarded, lenient::Whole, observe::list};
 
 /// They, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,10 +54,11 @@ impl Rivals {
     }
 }
 
-/// Of the same kind, whichever version it speaks. One that is being deleted has what it has until it is gone: until then its writes may land.
+/// Of the same kind, whichever version it speaks. One that is being deleted has what it has until we let it go: until then its writes may land.
 fn is_rival(resource: &ServiceImage, other: &Whole<ServiceImage>) -> bool {
     let target = &resource.spec.target;
     other.uid() != resource.uid()
+        && (other.meta().deletion_timestamp.is_none() || is_guarded(other))
         && text(other, "kind") == Some(target.kind.as_str())
         && text(other, "group").unwrap_or_default() == target.group
 }

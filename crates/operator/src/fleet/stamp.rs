@@ -136,6 +136,7 @@ fn what(target: &Target, id: &ItemId) -> String {
 async fn one(actor: Actor<'_>, target: &Target, pen: &Pen, stamp: &Stamping) -> Result<DynamicObject, Error> {
     let stamped = Stamped {
         by: Some(pen.uid.clone()),
+        path: Some(pen.place()),
         image: stamp.image.clone(),
         at: actor.context.clock.now(),
         round: stamp.round,

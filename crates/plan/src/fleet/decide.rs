@@ -510,7 +510,8 @@ fn share(tier: &Tier, index: &TierIndex, kept: &mut TierRecord, cause: &str, now
     // Who can't be given the image can't show whether it is any good.
     let refused = if bug::active(Bug::RefusedCountsAsShare) { 0 } else { index.refused() };
     let total = index.total().saturating_sub(refused);
-    let untouched = index.count(Standing::Outdated).saturating_add(index.count(Standing::Astray));
+    let untouched = [Standing::Outdated, Standing::Astray, Standing::Elsewhere].map(|standing| index.count(standing));
+    let untouched = untouched.iter().sum();
     let stamped = total.saturating_sub(untouched);
     while let Some(share) = tier.canary.get(kept.shares_done).filter(|_| !bug::active(Bug::CanarySkipped)) {
         let bound = share.of(total).min(total);

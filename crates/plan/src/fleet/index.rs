@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use jiff::Timestamp;
 
 use super::{
-    item::{Item, ItemId, Lane, Progress, ROUNDS, Rank},
+    item::{Disturbance, Item, ItemId, Lane, Progress, ROUNDS, Rank},
     refusal::Refusal,
     want::{Terms, TierName, TierTerms},
 };
@@ -37,6 +37,9 @@ pub enum Standing {
     /// It is on its way to an image that nobody wants any more: disturbed already, so it goes before all others. For so long as it may be: where
     /// its turn is to come, those before it do not wait for it for ever.
     Astray,
+    /// It is on its way because of a write to another field of it, or of another ServiceImage's. It is disturbed, and waited for as long as one may be
+    /// on its way.
+    Elsewhere,
     /// A write to it is on its way, or may be (H2).
     Reserved,
     /// Somebody else sets its image back again and again (E13).
@@ -60,7 +63,7 @@ impl Standing {
     fn in_flight(self) -> bool {
         match self {
             Self::Reserved => !bug::active(Bug::ReservedNotCounted),
-            Self::Moving | Self::Astray => true,
+            Self::Moving | Self::Astray | Self::Elsewhere => true,
             Self::Taken
             | Self::Manual
             | Self::Blank
@@ -98,6 +101,8 @@ pub struct TierIndex {
     open: BTreeSet<(Key, Lane)>,
     /// When those that are on their way have taken too long.
     due: BTreeSet<(Timestamp, ItemId)>,
+    /// When those that are on their way to something else are not waited for any more.
+    strays: BTreeSet<(Timestamp, ItemId)>,
     /// How many that have served have which image.
     images: BTreeMap<String, usize>,
     /// How many of those whose image no person chose say something that can be judged, also those that another has: so the kind can.
@@ -130,10 +135,17 @@ impl TierIndex {
 
     /// How many still have another image than they shall have.
     pub fn behind(&self) -> usize {
-        [Standing::Outdated, Standing::Astray, Standing::Reserved, Standing::Contested, Standing::Unclear]
-            .into_iter()
-            .map(|standing| self.count(standing))
-            .sum()
+        [
+            Standing::Outdated,
+            Standing::Astray,
+            Standing::Elsewhere,
+            Standing::Reserved,
+            Standing::Contested,
+            Standing::Unclear,
+        ]
+        .into_iter()
+        .map(|standing| self.count(standing))
+        .sum()
     }
 
     /// How many are waited for before the tier is done.
@@ -462,7 +474,8 @@ impl Index {
             return;
         }
         let over = |tier: &TierIndex| {
-            let over = tier.due.iter().take_while(|(at, _)| *at <= now);
+            let due = tier.due.iter().take_while(|(at, _)| *at <= now);
+            let over = due.chain(tier.strays.iter().take_while(|(at, _)| *at <= now));
             over.map(|(_, id)| id.clone()).collect::<Vec<_>>()
         };
         let over: Vec<ItemId> = self.tiers.values().flat_map(over).collect();
@@ -538,7 +551,9 @@ impl Index {
                 }
             }
             Standing::Moving => set(&mut tier.due, (due(item, terms, &self.terms), id.clone()), present),
-            Standing::Astray => set(&mut tier.due, (astray_until(item, terms, &self.terms), id.clone()), present),
+            Standing::Astray | Standing::Elsewhere => {
+                set(&mut tier.strays, (astray_until(item, terms), id.clone()), present);
+            }
             Standing::Failed | Standing::Ignored if refused => set(&mut tier.refused, id.clone(), present),
             Standing::Taken
             | Standing::Manual
@@ -613,9 +628,8 @@ fn due(item: &Item, tier: &TierTerms, terms: &Terms) -> Timestamp {
 }
 
 /// Until when it counts as on its way to what nobody wants: as long as one may be on its way to anything.
-fn astray_until(item: &Item, tier: &TierTerms, terms: &Terms) -> Timestamp {
-    let from = item.stamp.as_ref().map(|stamp| stamp.at).max(terms.retried_at);
-    let until = from.and_then(|from| from.saturating_add(tier.deadline).ok());
+fn astray_until(item: &Item, tier: &TierTerms) -> Timestamp {
+    let until = item.stamp.as_ref().and_then(|stamp| stamp.at.saturating_add(tier.deadline).ok());
     until.filter(|_| !bug::active(Bug::AstrayForEver)).unwrap_or(Timestamp::MAX)
 }
 
@@ -648,7 +662,11 @@ fn stand(item: &Item, tier: &TierTerms, terms: &Terms, writing: Writing<'_>, now
             _ if refused => failed,
             _ if image.is_none() && (!item.deployed || bug::active(Bug::LostImageIsNew)) => Standing::Blank,
             _ if !item.deployed => Standing::Fresh,
-            _ if item.is_disturbed() && now < astray_until(item, tier, terms) => Standing::Astray,
+            _ if now < astray_until(item, tier) => match item.disturbance() {
+                Some(Disturbance::Here) => Standing::Astray,
+                Some(Disturbance::Elsewhere) => Standing::Elsewhere,
+                None => Standing::Outdated,
+            },
             _ => Standing::Outdated,
         };
     }

@@ -97,6 +97,8 @@ pub struct Stamp {
     pub at: Timestamp,
     /// For how many times this one, on this resource, within a while.
     pub round: u32,
+    /// Another ServiceImage wrote it, or we to another field.
+    pub elsewhere: bool,
 }
 
 /// That a resource was not up to date with an image, and since when as far as that is known.
@@ -199,14 +201,27 @@ impl Item {
         }
     }
 
-    /// We set it on its way, or another ServiceImage did, and it has not arrived. To what does not matter: that may be in another field, or may
-    /// have been set back.
-    pub fn is_disturbed(&self) -> bool {
-        let here = |stamp: &Stamp| self.image.as_ref() == Some(&stamp.image);
-        let stamped =
-            self.stamp.as_ref().is_some_and(|stamp| here(stamp) || !bug::active(Bug::StampElsewhereForgotten));
-        stamped && matches!(self.progress, Fact::Known(Progress::Moving { .. }) | Fact::Unknown(_))
+    /// How we, or another ServiceImage, set it on its way, where it has not arrived yet.
+    pub fn disturbance(&self) -> Option<Disturbance> {
+        let stamp = self.stamp.as_ref()?;
+        match &self.progress {
+            Fact::Known(Progress::Ready | Progress::Failed(_)) => return None,
+            Fact::Known(Progress::Moving { .. }) | Fact::Unknown(_) => {}
+        }
+        if stamp.elsewhere && !bug::active(Bug::StampElsewhereForgotten) {
+            return Some(Disturbance::Elsewhere);
+        }
+        (self.image.as_ref() == Some(&stamp.image)).then_some(Disturbance::Here)
     }
+}
+
+/// What set a resource on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disturbance {
+    /// The image that it has.
+    Here,
+    /// One in another field, or another ServiceImage's.
+    Elsewhere,
 }
 
 /// It was on its way when it was seen last, and said since when.

@@ -199,19 +199,16 @@ fn an_image_that_nobody_asked_for_is_written_over_when_a_person_says_so(
     assert_eq!((world.permits(), world.templates()), (permits, vec![image(wanted).as_str()]));
 }
 
-/// The same while an upgrade is under way: ours is written once more, and who was replaced stays so.
+/// While an upgrade is under way it is not: what runs by now may be newer than what we would write.
 #[test]
-fn an_image_that_was_set_back_midway_is_written_once_more_when_a_person_says_so() {
+fn an_image_that_was_set_back_midway_is_left_to_a_person() {
     let mut view = half_way(3, 0, 1);
     (view.workload.image, view.workload.update_revision) = (image(NEWER), revision(NEWER));
+    view.resumed = true;
     let mut world = World::from(view);
     world.want = want(NEW);
     assert_eq!(answer(&world.run()), Halt(Reason::TemplateChanged));
     assert_eq!((world.permits(), world.templates()), (vec![], vec![]));
-    world.view.resumed = true;
-    assert_eq!(world.run(), Decision::Done);
-    assert!(world.everybody_runs(NEW));
-    assert_eq!((world.permits(), world.templates()), (vec![1, 0], vec![image(NEW).as_str()]));
 }
 
 /// The usual StatefulSet has no partition: Kubernetes may replace everybody, and would on readiness alone.

@@ -38,8 +38,12 @@ fn progress() -> impl Strategy<Value = Fact<Progress>> {
 }
 
 fn item() -> impl Strategy<Value = Item> {
-    let stamp =
-        (image(), -300_i64..300, 1_u32..5).prop_map(|(image, second, round)| Stamp { image, at: at(second), round });
+    let stamp = (image(), -300_i64..300, 1_u32..5, any::<bool>()).prop_map(|(image, second, round, elsewhere)| Stamp {
+        image,
+        at: at(second),
+        round,
+        elsewhere,
+    });
     let manual = prop_oneof![
         8 => Just(Fact::Known(false)),
         1 => Just(Fact::Known(true)),

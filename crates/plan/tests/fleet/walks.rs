@@ -344,7 +344,7 @@ impl Walk {
                     let (now, image) = (self.world.now, [V1, V2, V3][self.dice.below(3) as usize]);
                     let at = [now, super::world::at(3_000_000)][self.dice.below(2) as usize];
                     self.world.change(&one, |item| {
-                        item.stamp = Some(Stamp { image: image.into(), at, round: 9 });
+                        item.stamp = Some(Stamp { image: image.into(), at, round: 9, elsewhere: false });
                         if let Fact::Known(Progress::Moving { since }) = &mut item.progress {
                             *since = Some(at);
                         }

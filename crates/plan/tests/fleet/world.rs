@@ -164,7 +164,7 @@ impl World {
         let Some(item) = self.items.get_mut(&stamp.id).filter(|item| item.fence == stamp.fence) else { return false };
         item.image = Some(stamp.image.clone());
         item.progress = Fact::Known(Progress::Moving { since: None });
-        item.stamp = Some(Stamp { image: stamp.image.clone(), at: now, round: stamp.round });
+        item.stamp = Some(Stamp { image: stamp.image.clone(), at: now, round: stamp.round, elsewhere: false });
         self.stamped.retain(|(id, image), _| *id != stamp.id || *image == stamp.image);
         *self.stamped.entry((stamp.id.clone(), stamp.image.clone())).or_default() += 1;
         self.truth.extend(item.stamp.clone().map(|written| (stamp.id.clone(), written)));
