@@ -22,8 +22,6 @@ const NODES: u64 = 3;
 
 /// The API server takes this for a date-time, and nobody else does.
 const ODD: &str = "2030-01-01T00:00:00+99:99";
-/// Go's times end a day later than ours.
-const TOO_LATE: &str = "9999-12-31T12:00:00Z";
 
 fn odd_gates() -> Value {
     json!({"overrides": [{"gate": "Soak", "until": ODD}]})
@@ -681,13 +679,6 @@ impl Walk {
         let place = usize::try_from(rng.below(self.timeline.len() as u64 + 1)).unwrap_or(0);
         self.timeline.insert(place, after(rng.between(Duration::from_millis(10), Duration::from_secs(30)), odd));
         self.mends.extend(mend);
-        // The set itself says a time that is none for us.
-        if rng.one_in(2) {
-            let condition = json!({"type": "Odd", "status": "True", "lastTransitionTime": TOO_LATE});
-            let patch = json!({"status": {"conditions": [condition]}});
-            let odd = Action::PatchStatus { target: self.setting.workload(), patch };
-            self.timeline.insert(place, after(rng.between(Duration::from_millis(10), Duration::from_secs(30)), odd));
-        }
     }
 
     fn operator_trouble(&mut self) -> Action {

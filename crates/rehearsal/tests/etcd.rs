@@ -152,12 +152,20 @@ fn where_authentication_is_enabled_a_user_asks(#[values(1, 2, 3)] seed: u64) {
 #[rstest]
 #[case::nobody(None, "user name is empty")]
 #[case::a_wrong_password(Some(("root", "wrong")), "authentication failed")]
-#[case::somebody_who_may_not(Some(("guest", "guest")), "permission denied")]
 fn who_may_not_ask_is_told_so(#[case] user: Option<(&str, &str)>, #[case] words: &str) {
     let outcome = with_authentication(1, user, vec![], held("TokenRefused"));
     assert_eq!(outcome.fault(), None);
     assert!(message(&outcome).contains(words), "{}", message(&outcome));
     assert!(outcome.verdict.restarts.is_empty());
+}
+
+/// Every user may read, and only root may hand over: the leader stays, and so does its pod.
+#[test]
+fn who_may_only_read_replaces_no_leader() {
+    let outcome = with_authentication(1, Some(("guest", "guest")), vec![], held("HandOverFailed"));
+    assert_eq!(outcome.fault(), None);
+    assert!(message(&outcome).contains("leadership was asked to leave"), "{}", message(&outcome));
+    assert_eq!(outcome.verdict.leader_restarts, 0);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use support::{
     three,
 };
 use windlass_rehearsal::pd;
-use windlass_sim::{harness::Cluster, scenario::Subject};
+use windlass_sim::harness::Cluster;
 
 /// The API server's check of a date-time lets this through.
 const ODD: &str = "2030-01-01T00:00:00+99:99";
@@ -45,34 +45,6 @@ fn one_that_cannot_be_read_harms_nobody_else() {
     let said = tale.said_of("odd", 0..tale.journal.len()).pop().expect("it was told");
     said.is_stalled("Unreadable", &["spec.gates.overrides[0].until", "correct the field"]);
     assert_eq!(tale.events(0..tale.journal.len())["Unreadable"].len(), 1);
-}
-
-/// Go's times end a day later than ours, and who may write a status may put one of that day there.
-#[test]
-fn a_time_of_the_last_day_in_the_set_its_budget_or_a_pod_keeps_nobody_from_being_read() {
-    let condition = json!({
-        "type": "Odd", "status": "True", "reason": "Odd", "message": "", "lastTransitionTime": "9999-12-31T12:00:00Z",
-    });
-    let of = |resource: &str, name: &str| Subject {
-        resource: resource.into(),
-        namespace: pd::NAMESPACE.into(),
-        name: name.into(),
-    };
-    let odd = |cluster: &Cluster, subject: &Subject| {
-        stage::patch_status(cluster, subject, &json!({"status": {"conditions": [condition.clone()]}}));
-    };
-    let tale = stage::play(three(), async |cluster| {
-        permit_stands(cluster).await;
-        odd(cluster, &of("statefulsets.apps", pd::NAME));
-        odd(cluster, &of("poddisruptionbudgets.policy", "windlass-pd"));
-        odd(cluster, &of("pods", "pd-0"));
-        until_reason(cluster, "UpToDate").await;
-    });
-    let late = tale.writes(0..tale.journal.len()).filter(|change| {
-        change.after.as_deref().is_some_and(|after| after.to_string().contains("9999-12-31") && change.user == "user")
-    });
-    assert_eq!(late.count(), 3, "the API server took all of them");
-    tale.ended_ready_at(TO);
 }
 
 #[test]
