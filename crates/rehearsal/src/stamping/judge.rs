@@ -270,8 +270,14 @@ impl Court {
     fn fleet(&mut self, change: &Change, at: Timestamp) {
         if change.verb == Verb::Delete {
             let gone = std::mem::take(&mut self.fleet);
+            let unfinished =
+                gone.pointer("/status/batch").and_then(Value::as_array).is_some_and(|batch| !batch.is_empty());
             // Whoever takes the finalizer away loses what it kept.
-            self.former = (!is_ours(&change.user)).then_some(gone);
+            let forced = gone.pointer("/metadata/deletionTimestamp").is_some();
+            if unfinished && !forced {
+                self.object(at, "it was deleted with writes on their way");
+            }
+            self.former = (forced && !is_ours(&change.user)).then_some(gone);
             self.company_changed = at;
             return;
         }
