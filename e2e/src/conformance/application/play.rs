@@ -87,6 +87,23 @@ pub(super) enum Step<Act> {
     Ask(Ask),
 }
 
+/// The members once there are roles.
+pub(super) const ALL: [Who; 3] = [Who::Leader, Who::One, Who::Other];
+
+/// The members are started.
+pub(super) fn founding<Act>(which: Which) -> Vec<Step<Act>> {
+    (0..3).map(|number| Step::Start(Who::Founding(number), which)).collect()
+}
+
+pub(super) fn get<Act>(whom: Who, path: &'static str) -> Step<Act> {
+    Step::Ask(Ask::get(whom, path))
+}
+
+/// The same, not to be forwarded.
+pub(super) fn alone<Act>(whom: Who, path: &'static str) -> Step<Act> {
+    Step::Ask(Ask::get(whom, path).alone())
+}
+
 /// A question, or something that is asked for.
 #[derive(Clone)]
 pub(super) struct Ask {

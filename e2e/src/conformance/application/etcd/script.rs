@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use super::super::play::{self, Ask, Token, Which, Who};
+use super::super::play::{self, ALL, Ask, Token, Which, Who, founding, get};
 
 type Step = play::Step<Infallible>;
 type Play = play::Play<Infallible>;
@@ -12,14 +12,9 @@ const LIST: &str = "/v3/cluster/member/list";
 const TRANSFER: &str = "/v3/maintenance/transfer-leadership";
 const LOCAL: &str = r#"{"linearizable":false}"#;
 const LINEAR: &str = r#"{"linearizable":true}"#;
-const VOTERS: [Who; 3] = [Who::Leader, Who::One, Who::Other];
 
 fn post(whom: Who, path: &'static str, body: &'static str) -> Step {
     Step::Ask(Ask::post(whom, path, body))
-}
-
-fn get(whom: Who, path: &'static str) -> Step {
-    Step::Ask(Ask::get(whom, path))
 }
 
 fn status(whom: Who) -> Step {
@@ -45,7 +40,7 @@ fn look(whom: Who) -> Vec<Step> {
 }
 
 fn found(which: Which) -> Vec<Step> {
-    let mut steps: Vec<Step> = (0..3).map(|number| Step::Start(Who::Founding(number), which)).collect();
+    let mut steps: Vec<Step> = founding(which);
     steps.extend([Step::Wait(10), Step::Cast]);
     steps
 }
@@ -145,7 +140,7 @@ fn one_version(which: Which) -> Vec<Step> {
     ]);
     // Leadership moves, and its old holder dies.
     steps.extend([transfer(Who::Leader, Who::One), Step::Wait(2)]);
-    steps.extend(VOTERS.map(status));
+    steps.extend(ALL.map(status));
     steps.extend([transfer(Who::Leader, Who::Other), Step::Kill(Who::Leader), Step::Wait(1)]);
     steps.extend([transfer(Who::One, Who::Leader), Step::Wait(2), status(Who::One), get(Who::One, "/health")]);
     steps.push(add_learner(Who::One));
@@ -162,7 +157,7 @@ fn one_version(which: Which) -> Vec<Step> {
 }
 
 fn look_at_all() -> Vec<Step> {
-    VOTERS.into_iter().flat_map(look).collect()
+    ALL.into_iter().flat_map(look).collect()
 }
 
 /// Member by member, as the operator does it, and back as far as there is a way.
@@ -178,7 +173,7 @@ fn upgrade() -> Vec<Step> {
     steps.extend(replace(Who::One, Which::New));
     steps.extend(look_at_all());
     steps.extend([transfer(Who::Leader, Who::Other), Step::Wait(2)]);
-    steps.extend(VOTERS.map(status));
+    steps.extend(ALL.map(status));
     steps.extend(replace(Who::Leader, Which::New));
     // The cluster's version rises within a few seconds, and the data's after it.
     steps.push(Step::Wait(10));

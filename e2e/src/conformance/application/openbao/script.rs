@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::{
-    super::play::{self, Ask, Token, Which, Who},
+    super::play::{self, ALL, Ask, Token, Which, Who, alone, founding, get},
     Act,
 };
 
@@ -17,17 +17,8 @@ const CONFIGURATION: &str = "/v1/sys/storage/raft/configuration";
 const AUTOPILOT: &str = "/v1/sys/storage/raft/autopilot/state";
 const SNAPSHOT: &str = "/v1/sys/storage/raft/snapshot";
 const STEP_DOWN: &str = "/v1/sys/step-down";
-const ALL: [Who; 3] = [Who::Leader, Who::One, Who::Other];
 /// Long enough for everything in a simulated cluster to be as it will stay.
 const REST: Step = Step::Settle(60);
-
-fn get(whom: Who, path: &'static str) -> Step {
-    Step::Ask(Ask::get(whom, path))
-}
-
-fn alone(whom: Who, path: &'static str) -> Step {
-    Step::Ask(Ask::get(whom, path).alone())
-}
 
 fn step_down(whom: Who) -> Ask {
     Ask::new(Method::PUT, whom, STEP_DOWN)
@@ -58,7 +49,7 @@ fn look_at_outsider(whom: Who) -> Vec<Step> {
 }
 
 fn found(which: Which) -> Vec<Step> {
-    let mut steps: Vec<Step> = (0..3).map(|number| Step::Start(Who::Founding(number), which)).collect();
+    let mut steps: Vec<Step> = founding(which);
     steps.extend([Step::Act(Act::Initialise), REST, Step::Cast, Step::Sign(Token::Given)]);
     steps
 }

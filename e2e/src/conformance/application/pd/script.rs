@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::{
-    super::play::{self, Ask, Which, Who},
+    super::play::{self, ALL, Ask, Which, Who, alone, founding, get},
     Act, MEMBERS_PATH,
 };
 
@@ -14,17 +14,8 @@ const HEALTH: &str = "/pd/api/v1/health";
 const LEADER: &str = "/pd/api/v1/leader";
 const READY: &str = "/pd/api/v2/ready";
 const TRANSFER: &str = "/pd/api/v1/leader/transfer/$name";
-const ALL: [Who; 3] = [Who::Leader, Who::One, Who::Other];
 /// Long enough for everything in a simulated cluster to be as it will stay.
 const REST: Step = Step::Settle(30);
-
-fn get(whom: Who, path: &'static str) -> Step {
-    Step::Ask(Ask::get(whom, path))
-}
-
-fn alone(whom: Who, path: &'static str) -> Step {
-    Step::Ask(Ask::get(whom, path).alone())
-}
 
 fn post(whom: Who, path: &'static str) -> Step {
     Step::Ask(Ask::post(whom, path, ""))
@@ -61,7 +52,7 @@ fn look_at_all() -> Vec<Step> {
 }
 
 fn found(which: Which) -> Vec<Step> {
-    let mut steps: Vec<Step> = (0..3).map(|number| Step::Start(Who::Founding(number), which)).collect();
+    let mut steps: Vec<Step> = founding(which);
     steps.extend([REST, Step::Cast, Step::Act(Act::Bootstrap), REST]);
     steps.extend([transfer(Who::Leader, Who::One), REST, alone(Who::One, MEMBERS_PATH), Step::Cast]);
     steps
