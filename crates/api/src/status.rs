@@ -40,6 +40,9 @@ pub struct QuorumClusterStatus {
     /// The upgrade that is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<Upgrade>,
+    /// Somebody else changed the update strategy while `upgrade` could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contest: Option<Contest>,
     /// The last try to take a snapshot before an upgrade.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<SnapshotAttempt>,
@@ -387,6 +390,9 @@ pub struct HandOver {
     /// How often it was asked.
     #[serde(default)]
     pub attempts: i32,
+    /// What the member answered last, where that was no success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
 }
 
 /// One member as last seen.

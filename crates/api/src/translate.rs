@@ -323,13 +323,7 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
             .collect::<Result<_, _>>()?,
         template_at: template_at.as_ref().map_or(started_at.0, |at| at.0),
         template_writes: number("templateWrites", *template_writes)?,
-        contest: contest
-            .as_ref()
-            .map(|written| {
-                let holds = number("contest.holds", written.holds)?;
-                Ok(windlass_plan::contest::Contest { by: written.by.clone(), holds, held: written.held })
-            })
-            .transpose()?,
+        contest: contest.as_ref().map(self::contest).transpose()?,
         completed: completed_pods.iter().map(MemberName::new).collect(),
         highest_led: highest_led_version.as_deref().map(|text| version("highestLedVersion", text)).transpose()?,
         hand_overs: number("handOvers", *hand_overs)?,
@@ -404,7 +398,20 @@ fn read_stage(written: &Stage) -> Result<stage::Stage, Hold> {
 fn read_hand_over(written: &HandOver) -> Result<stage::HandOver, Hold> {
     let attempts =
         u32::try_from(written.attempts).map_err(|error| invalid("status.upgrade.handOver.attempts", &error))?;
-    Ok(stage::HandOver { pod: MemberName::new(&written.pod), since: written.since.0, attempts })
+    let answer = written.answer.clone();
+    Ok(stage::HandOver { pod: MemberName::new(&written.pod), since: written.since.0, attempts, answer })
+}
+
+/// A strategy that somebody else set back, from the status.
+pub fn contest(written: &Contest) -> Result<windlass_plan::contest::Contest, Hold> {
+    let holds = u32::try_from(written.holds).map_err(|error| invalid("status.upgrade.contest.holds", &error))?;
+    Ok(windlass_plan::contest::Contest { by: written.by.clone(), holds, held: written.held })
+}
+
+/// The same for the status.
+pub fn written_contest(contest: &windlass_plan::contest::Contest) -> Contest {
+    let holds = i32::try_from(contest.holds).unwrap_or(i32::MAX);
+    Contest { by: contest.by.clone(), holds, held: contest.held }
 }
 
 /// The upgrade that is under way, for the status.
@@ -452,11 +459,7 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         previous_partitions: previous_partitions.iter().map(|value| number(*value)).collect(),
         template_at: Some(MicroTime(*template_at)),
         template_writes: number(*template_writes),
-        contest: contest.as_ref().map(|contest| Contest {
-            by: contest.by.clone(),
-            holds: number(contest.holds),
-            held: contest.held,
-        }),
+        contest: contest.as_ref().map(written_contest),
         completed_pods: completed.iter().map(ToString::to_string).collect(),
         progress: format!("{}/{replicas}", completed.len()),
         highest_led_version: highest_led.as_ref().map(ToString::to_string),
@@ -465,6 +468,7 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
             pod: asked.pod.to_string(),
             since: MicroTime(asked.since),
             attempts: number(asked.attempts),
+            answer: asked.answer.clone(),
         }),
         abandoned_pods: abandoned.iter().map(ToString::to_string).collect(),
         next_target: next_target

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 use windlass_api::{executor::Stored, quorum_cluster::SystemType};
 use windlass_systems::{
     CallError, Network, Timeouts, etcd,
-    openbao::{self, Login},
+    openbao::{self, Login, Product},
     secret::Secret,
     snapshot::SnapshotError,
     transport::Peer,
@@ -133,7 +133,12 @@ async fn ask(order: &Order, peer: &Peer, partial: Partial) -> Result<(Partial, u
         }
         SystemType::OpenBao | SystemType::Vault => {
             let token = token(order, peer).await?;
-            openbao::snapshot::save(&order.network, peer, &token, PATIENCE, &mut writer).await
+            leads(order, peer, &token).await?;
+            let saved = openbao::snapshot::save(&order.network, peer, &token, PATIENCE, &mut writer).await;
+            if saved.is_ok() {
+                leads(order, peer, &token).await?;
+            }
+            saved
         }
         SystemType::Pd | SystemType::Http => {
             return Err(Error::new(Class::Invalid, "this type of system gives no snapshots"));
@@ -141,6 +146,16 @@ async fn ask(order: &Order, peer: &Peer, partial: Partial) -> Result<(Partial, u
     };
     saved.map_err(|error| failed(&error))?;
     Ok(writer.finish())
+}
+
+/// A pod that does not lead may lack what the leader has acknowledged, and one that came to lead in the middle lacked it when it began.
+async fn leads(order: &Order, peer: &Peer, token: &Secret) -> Result<(), Error> {
+    let product = if order.system == SystemType::Vault { Product::Vault } else { Product::OpenBao };
+    match openbao::leads(product, &order.network, peer, token, &Timeouts::default()).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::new(Class::Unreachable, format!("{} does not lead, or not any more", peer.pod))),
+        Err(error) => Err(Error::new(class(&error), error.to_string())),
+    }
 }
 
 async fn token(order: &Order, peer: &Peer) -> Result<Secret, Error> {
@@ -162,9 +177,12 @@ async fn etcd_token(order: &Order, peer: &Peer) -> Result<Option<Secret>, Error>
     etcd::login(&order.network, peer, login, &Timeouts::default()).await.map_err(|error| no_token(&error))
 }
 
+fn class(error: &CallError) -> Class {
+    if error.class() == windlass_systems::Class::Denied { Class::Denied } else { Class::Unreachable }
+}
+
 fn no_token(error: &CallError) -> Error {
-    let class = if error.class() == windlass_systems::Class::Denied { Class::Denied } else { Class::Unreachable };
-    Error::new(class, format!("no token: {error}; {}", error.next_step()))
+    Error::new(class(error), format!("no token: {error}; {}", error.next_step()))
 }
 
 fn failed(error: &SnapshotError) -> Error {

@@ -187,11 +187,45 @@ async fn a_snapshot_of_etcd_is_stored_whole_and_measured() {
 #[tokio::test]
 async fn a_snapshot_of_openbao_is_stored_as_it_came() {
     let top = tempfile::tempdir().unwrap();
-    let server = Server::start(answer("200 OK", &archive(true))).await;
+    let server = Server::start_with(bao(&ACTIVE, &archive(true), &ACTIVE)).await;
     let stored = take(&order(SystemType::OpenBao, vec![server.member()], folder(&top))).await.unwrap();
     assert_eq!(stored.bytes, archive(true).len() as u64);
-    let heard = server.heard().remove(0).to_lowercase();
+    let heard = server.heard().remove(1).to_lowercase();
     assert!(heard.starts_with("get /v1/sys/storage/raft/snapshot ") && heard.contains("x-vault-no-request-forwarding"));
+}
+
+/// A status of health, and whether it is a standby's.
+type Health = (&'static str, bool);
+
+const ACTIVE: Health = ("200 OK", false);
+const STANDBY: Health = ("429 Too Many Requests", true);
+
+/// What a pod of OpenBao says: how it is, a snapshot, and how it is afterwards.
+fn bao((before, standby): &Health, snapshot: &[u8], (after, standby_after): &Health) -> Vec<Vec<u8>> {
+    let health = |status: &str, standby: bool| {
+        let body = format!(r#"{{"initialized":true,"sealed":false,"standby":{standby},"version":"2.5.5"}}"#);
+        answer(status, body.as_bytes())
+    };
+    vec![health(before, *standby), answer("200 OK", snapshot), health(after, *standby_after)]
+}
+
+/// Since 2.5 a standby gives a snapshot, too: of what it has applied itself.
+#[rstest]
+#[case::never_led(&STANDBY, &STANDBY, 1)]
+#[case::leads_no_more(&ACTIVE, &STANDBY, 3)]
+#[case::came_to_lead_in_the_middle(&STANDBY, &ACTIVE, 1)]
+#[tokio::test]
+async fn a_snapshot_of_openbao_is_the_leaders(#[case] before: &Health, #[case] after: &Health, #[case] asked: usize) {
+    let top = tempfile::tempdir().unwrap();
+    let other = Server::start_with(bao(before, &archive(true), after)).await;
+    let error = take(&order(SystemType::OpenBao, vec![other.member()], folder(&top))).await.unwrap_err();
+    assert!(error.class == Class::Unreachable && error.message.contains("does not lead"), "{error}");
+    assert_eq!((other.heard().len(), files(top.path())), (asked, vec![]));
+
+    let other = Server::start_with(bao(before, &archive(true), after)).await;
+    let leader = Server::start_with(bao(&ACTIVE, &archive(true), &ACTIVE)).await;
+    take(&order(SystemType::OpenBao, vec![other.member(), leader.member()], folder(&top))).await.unwrap();
+    assert_eq!((leader.heard().len(), files(top.path()).len()), (3, 1));
 }
 
 #[rstest]
@@ -210,7 +244,14 @@ async fn what_is_not_whole_is_not_left_behind(
     #[case] class: Class,
 ) {
     let top = tempfile::tempdir().unwrap();
-    let server = Server::start(answer).await;
+    let answers = if system == SystemType::Etcd {
+        vec![answer]
+    } else {
+        let mut answers = bao(&ACTIVE, &[], &ACTIVE);
+        answers[1] = answer;
+        answers
+    };
+    let server = Server::start_with(answers).await;
     let error = take(&order(system, vec![server.member()], folder(&top))).await.unwrap_err();
     assert_eq!(error.class, class, "{error}");
     assert!(!error.message.contains(TOKEN), "{error}");

@@ -1,6 +1,7 @@
 //! Nodes that are being emptied or taken away: how one tells. Whoever does that is about to take the member on it down. Pure.
 
 use k8s_openapi::api::core::v1::Node;
+use windlass_plan::bug::{self, Bug};
 
 /// Taints that are set on a node right before it is emptied or taken away, whatever their effect, and who sets them. One that ends with a
 /// slash stands for all that begin so.
@@ -33,7 +34,7 @@ pub fn why(node: &Node) -> Option<String> {
     }
     let named =
         |key: &str| TAINTS.iter().find(|(taint, _)| key == *taint || (taint.ends_with('/') && key.starts_with(taint)));
-    let taints = spec.taints.as_deref().unwrap_or_default();
+    let taints = spec.taints.as_deref().filter(|_| !bug::active(Bug::TaintsIgnored)).unwrap_or_default();
     let (key, (_, who)) = taints.iter().find_map(|taint| Some((&taint.key, named(&taint.key)?)))?;
     Some(format!("has the taint {key}: {who}"))
 }

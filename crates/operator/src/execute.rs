@@ -264,6 +264,7 @@ async fn evict_pod(
     budget: &str,
 ) -> Result<(), Error> {
     let Seen { api, what, fence } = seen(actor, observed, name, uid)?;
+    let fence = fence.filter(|_| !bug::active(Bug::EvictUnfenced));
     let (params, eviction) = (PostParams::default(), eviction(name, fence.as_ref()));
     let request = api.create_subresource::<_, kube::core::Status>("eviction", name.as_str(), &params, &eviction);
     match actor.disrupt("evict", &what, set, request).await {

@@ -14,8 +14,17 @@ use windlass_plan::{
 /// No entry at all is no account, and nobody claims anything then.
 pub fn read(resource: &QuorumCluster, set: &StatefulSet) -> Fact<Owners> {
     let workload = &resource.spec.workload;
+    of_containers(&workload.container, &workload.init_containers, set)
+}
+
+/// The same for whoever can't tell which container is managed: all but who owns its image.
+pub fn of_strategy(set: &StatefulSet) -> Fact<Owners> {
+    of_containers("", &[], set)
+}
+
+fn of_containers(container: &str, followers: &[String], set: &StatefulSet) -> Fact<Owners> {
     let entries = set.metadata.managed_fields.as_deref().unwrap_or_default();
-    let read = entries.iter().map(|entry| owner(entry, &workload.container, &workload.init_containers));
+    let read = entries.iter().map(|entry| owner(entry, container, followers));
     match read.collect::<Result<Vec<Owner>, String>>() {
         Err(why) => Fact::Unknown(why),
         Ok(mut managers) => {

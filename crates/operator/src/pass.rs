@@ -15,7 +15,9 @@ use crate::{
     guard::is_guarded,
     observe::{self, Observed, Read, Sibling},
     queue::Key,
-    report, unreadable,
+    report,
+    trouble::clipped,
+    unreadable,
     validate::{self, Validated},
 };
 
@@ -292,6 +294,11 @@ async fn act(
                 )
                 .await;
                 let mut status = resource.status.clone().unwrap_or_default();
+                let asked = status.upgrade.as_mut().and_then(|upgrade| upgrade.hand_over.as_mut());
+                if let (Step::HandOver { .. }, Some(asked)) = (step, asked) {
+                    // The attempts come to an end, and a person is told why they failed.
+                    asked.answer = Some(clipped(&error.story()));
+                }
                 for condition in &mut status.conditions {
                     condition.message.clone_from(&note);
                 }

@@ -52,6 +52,8 @@ pub fn planned(
     if !bug::active(Bug::NoIntent) || plan.decision == Decision::Done {
         status.upgrade = plan.record.as_ref().map(|record| translate::upgrade(record, view.workload.replicas, intent));
     }
+    // What could be read has its own.
+    status.contest = None;
     status.snapshot = plan.attempt.as_ref().map(|attempt| {
         let job = executor::job_name(resource, attempt);
         translate::written_attempt(attempt, job)

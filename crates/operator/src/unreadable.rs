@@ -13,7 +13,7 @@ use windlass_api::{
     conditions::{Verdict, conditions},
     fleet, reading, translate,
 };
-use windlass_plan::{Decision, Hold, Record, Step, permit};
+use windlass_plan::{Decision, Hold, Step, contest::Contest, permit};
 
 use crate::{
     claim::{Stand, stand},
@@ -24,6 +24,7 @@ use crate::{
     guard::{Located, is_guarded},
     lenient::Whole,
     observe::{self, Observed, Sibling},
+    owners,
     pass::Next,
     queue::Key,
     validate,
@@ -65,15 +66,11 @@ pub async fn quorum_cluster(
         return Ok(Next::After(pause));
     }
     let mut said = said(&of, actor, hold);
-    let mut act = None;
-    if let Some(Withdrawal { decision: Decision::Act(step), record }) =
-        ours.then(|| withdraw(resource, &observed, hold)).flatten()
-    {
-        if let Some((record, replicas)) = record {
-            said["upgrade"] = json!(translate::upgrade(&record, replicas, Some(step.to_string())));
-        }
-        act = Some(step);
-    }
+    let withdrawal = ours.then(|| withdraw(resource, &observed, hold)).flatten();
+    let act = withdrawal.and_then(|Withdrawal { step, field, value }| {
+        said[field] = value;
+        step
+    });
     of.say(actor, said, hold).await?;
     if let Some((step, set)) = act.zip(observed.set.as_ref())
         && let Step::TakeBack { partition, .. } = &step
@@ -90,25 +87,41 @@ pub async fn quorum_cluster(
     Ok(idle)
 }
 
-/// A permit to take back, and the record that says so, where there is one that can be read.
+/// What is done about the strategy that stands, and what is recorded about it.
 struct Withdrawal {
-    decision: Decision,
-    record: Option<(Record, u32)>,
+    step: Option<Step>,
+    field: &'static str,
+    value: Value,
 }
 
-/// The permit that stands, where an upgrade is under way or may be.
+/// The permit that stands is taken back, where an upgrade is under way or may be.
 fn withdraw(resource: &Whole<QuorumCluster>, observed: &Observed, hold: &Hold) -> Option<Withdrawal> {
     let written = resource.raw.pointer("/status/upgrade").filter(|written| !written.is_null())?;
-    let workload = validate::workload(observed.set.as_ref()?, String::new()).ok()?;
-    let pods = validate::pods(&workload, observed);
+    let set = observed.set.as_ref()?;
+    let workload = validate::workload(set, String::new()).ok()?;
+    let (pods, owners) = (validate::pods(&workload, observed), owners::of_strategy(set));
+    let step = |decision| match decision {
+        Some(Decision::Act(step)) => Some(step),
+        Some(Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done) | None => None,
+    };
     let read = serde_json::from_value(written.clone()).ok().and_then(|upgrade| translate::record(&upgrade).ok());
-    match read {
-        Some(mut record) => {
-            let decision = permit::withdraw(&workload, &pods, Some(&mut record), hold)?;
-            Some(Withdrawal { decision, record: Some((record, workload.replicas)) })
-        }
-        None => Some(Withdrawal { decision: permit::withdraw(&workload, &pods, None, hold)?, record: None }),
+    if let Some(mut record) = read {
+        let before = record.clone();
+        let step = step(permit::withdraw(&workload, &pods, &owners, &mut record, hold));
+        let intent = step.as_ref().map(ToString::to_string);
+        let value = json!(translate::upgrade(&record, workload.replicas, intent));
+        return (step.is_some() || record != before).then_some(Withdrawal { step, field: "upgrade", value });
     }
+    let contest = resource.raw.pointer("/status/contest").filter(|written| !written.is_null());
+    let contest = contest.map(|written| {
+        let read = serde_json::from_value(written.clone()).ok();
+        // One that can't be read was written by somebody else: nobody knows how often anything was held.
+        read.and_then(|contest| translate::contest(&contest).ok()).unwrap_or_else(Contest::exhausted)
+    });
+    let mut after = contest.clone();
+    let step = step(permit::withdraw_unrecorded(&workload, &pods, &owners, &mut after, hold));
+    let value = json!(after.as_ref().map(translate::written_contest));
+    (step.is_some() || after != contest).then_some(Withdrawal { step, field: "contest", value })
 }
 
 /// Holds a ServiceImage that can't be read. Nothing stands that had to be taken back: what is reserved is touched before anything is decided.

@@ -1,7 +1,7 @@
 //! etcd twice, by its own adapter and as docs/examples/http-etcd.yaml describes it: what is known must be the same.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that can't be set up fails")]
 
-#[path = "../../systems/tests/scripted/mod.rs"]
+#[path = "../../systems/tests/adapters/scripted/mod.rs"]
 mod scripted;
 
 use std::net::IpAddr;

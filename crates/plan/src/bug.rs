@@ -1,7 +1,8 @@
 //! Seeded bugs: one-line mistakes that the test suites must catch.
 //!
 //! A suite that can't fail proves nothing, so each safety rule has a switch here that breaks it. The switches exist only with
-//! the cargo feature `seeded-bugs`, which no shipped build enables; without it [`active`] is the constant `false`.
+//! the cargo feature `seeded-bugs`, which the rehearsal enables and no build of the operator alone does; without it [`active`] is the constant
+//! `false`.
 
 /// A mistake that somebody could have made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumIter, strum::IntoStaticStr)]
@@ -66,6 +67,12 @@ pub enum Bug {
     MendReadyPod,
     /// A broken pod is deleted while it would come back on the held revision.
     MendOnHeldRevision,
+    /// A pod is evicted without saying which one, as it was seen: a late request hits its successor.
+    EvictUnfenced,
+    /// A node that is about to be taken away is known by its cordon alone.
+    TaintsIgnored,
+    /// A login goes over the network in plain text although nobody accepted that.
+    PlaintextLogin,
     /// A broken pod is evicted: our own budget refuses that.
     MendByEviction,
     /// A broken pod is deleted while the others are no majority.
@@ -104,6 +111,10 @@ pub enum Bug {
     SwitchNotConcluded,
     /// Another target half way is written without asking the gates that the first one was asked.
     RetargetUngated,
+    /// While somebody else's template stands, members that were replaced for ours count as untouched.
+    ForeignTemplateHides,
+    /// Another target takes the place of one whose version has led, and is older than that.
+    RetargetBelowLeader,
     /// A switch to RollingUpdate that came to nothing is left standing with partition 0.
     SwitchLeftStanding,
     /// The strategy is switched before the snapshot is taken.

@@ -15,9 +15,10 @@ use jiff::Timestamp;
 use crate::{
     bug::{self, Bug},
     decision::{Decision, Hold, Step},
+    fact::Fact,
     handover,
     order::{self, Order},
-    owners::Field,
+    owners::{Field, Owners},
     reason::Reason,
     record::Record,
     rollout::{alone, halt, hand_over},
@@ -59,7 +60,7 @@ pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp
     if record.contest.is_none() && ours {
         return None;
     }
-    keep(record, pod, view.workload.strategy, || writer(view)).or_else(|| {
+    may_hold(&mut record.contest, &view.owners).then(|| hold(record, pod, view.workload.strategy)).or_else(|| {
         let lost = record.contest.as_ref()?.lost(record.order, pod);
         Some(lead_away(want, view, record, now).unwrap_or_else(|| halt(lost)))
     })
@@ -73,27 +74,25 @@ pub(crate) fn stand_down(view: &View, record: &mut Record) -> Option<Decision> {
     if ours || bug::active(Bug::ForeignStrategyUnminded) {
         return None;
     }
-    keep(record, pod, view.workload.strategy, || writer(view))
+    may_hold(&mut record.contest, &view.owners).then(|| hold(record, pod, view.workload.strategy))
 }
 
-/// The same where the resource itself can't be read.
-pub(crate) fn withdraw(record: &mut Record, pod: &Pod, strategy: Strategy) -> Option<Decision> {
-    if record.order != Order::ReverseOrdinal || bug::active(Bug::ForeignStrategyUnminded) {
-        return None;
-    }
-    keep(record, pod, strategy, || "somebody".to_owned())
+/// The same where the resource itself can't be read, and its record can.
+pub(crate) fn withdraw(record: &mut Record, pod: &Pod, strategy: Strategy, owners: &Fact<Owners>) -> Option<Decision> {
+    let ours = record.order == Order::ReverseOrdinal && !bug::active(Bug::ForeignStrategyUnminded);
+    (ours && may_hold(&mut record.contest, owners)).then(|| hold(record, pod, strategy))
 }
 
-/// Holds everybody, as often as it may; none where it may not any more.
-fn keep(record: &mut Record, pod: &Pod, strategy: Strategy, by: impl FnOnce() -> String) -> Option<Decision> {
-    match &mut record.contest {
-        None => record.contest = Some(Contest { by: by(), holds: 1, held: false }),
+/// Whether everybody may be held once more, which is counted; not where that was seen to stand, and not for ever.
+pub(crate) fn may_hold(contest: &mut Option<Contest>, owners: &Fact<Owners>) -> bool {
+    match contest {
+        None => *contest = Some(Contest { by: writer(owners), holds: 1, held: false }),
         Some(contest) if (contest.held || contest.holds >= PATIENCE) && !bug::active(Bug::StrategyFought) => {
-            return None;
+            return false;
         }
         Some(contest) => contest.holds = contest.holds.saturating_add(1),
     }
-    Some(hold(record, pod, strategy))
+    true
 }
 
 /// A person says that it is over: what they left is taken as it is where it lets nobody go, and held where it does, and then it goes on. Should
@@ -116,6 +115,11 @@ fn take_over(view: &View, record: &mut Record) -> Option<Decision> {
 }
 
 impl Contest {
+    /// One of which nobody knows how often anything was held: nothing is held any more.
+    pub fn exhausted() -> Self {
+        Self { by: "somebody".to_owned(), holds: PATIENCE, held: true }
+    }
+
     fn hold(&self) -> Hold {
         let by = &self.by;
         let held = if self.held { "Windlass held again" } else { "Windlass holds again, once," };
@@ -161,8 +165,8 @@ fn lead_away(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> O
 }
 
 /// Who set it.
-fn writer(view: &View) -> String {
-    let owners = view.owners.known();
+fn writer(owners: &Fact<Owners>) -> String {
+    let owners = owners.known();
     let writer = |field| owners.and_then(|owners| owners.writer(field));
     writer(Field::Partition)
         .or_else(|| writer(Field::Strategy))

@@ -35,7 +35,7 @@ pub(crate) fn begin(
     attempts: u32,
     now: Timestamp,
 ) -> Step {
-    record.hand_over = Some(HandOver { pod: from.name.clone(), since: now, attempts });
+    record.hand_over = Some(HandOver { pod: from.name.clone(), since: now, attempts, answer: None });
     record.hand_overs = record.hand_overs.saturating_add(1);
     // From here on it may lead, whether or not we ever see it do so.
     if let Some(version) = view.quorum.member(&to).and_then(|member| member.version.known()) {

@@ -7,9 +7,12 @@ use jiff::Timestamp;
 use crate::{
     budget::{self, Exit},
     bug::{self, Bug},
-    contest,
+    contest::{self, Contest},
     decision::{Decision, Hold, Plan, Step},
-    gate, mend, order, parking, poison,
+    fact::Fact,
+    gate, mend, order,
+    owners::{Field, Owners},
+    parking, poison,
     quorum::Member,
     reason::Reason,
     record::Record,
@@ -65,22 +68,55 @@ pub fn stand_down(view: &View, because: &Hold) -> Option<Plan> {
 }
 
 /// What is left to do where the resource itself can't be read, and an upgrade of it is under way: the permit that stands is taken back, for
-/// nobody would mind it (H9), and one of somebody else's is held, within bounds. Without a record whose partition it is can't be told, and all of them count as ours: nobody is taken down by
-/// one that is too high. Evictions stay as they are, for who has not joined yet can't be told either.
-pub fn withdraw(workload: &Workload, pods: &[Pod], record: Option<&mut Record>, because: &Hold) -> Option<Decision> {
+/// nobody would mind it (H9), and one of somebody else's is held, within bounds. Evictions stay as they are, for who has not joined yet can't
+/// be told.
+pub fn withdraw(
+    workload: &Workload,
+    pods: &[Pod],
+    owners: &Fact<Owners>,
+    record: &mut Record,
+    because: &Hold,
+) -> Option<Decision> {
     let Strategy::RollingUpdate { partition } = workload.strategy else { return None };
-    let pod = workload.permitted(pods)?;
-    match record {
-        Some(record) if record.contest.is_none() && record.accounts_for(partition) => {
-            Some(take_back(record, pod, partition, because.clone()))
+    let Some(pod) = workload.permitted(pods) else {
+        if let Some(contest) = record.contest.as_mut() {
+            contest.held |= partition == record.partition || is_our_partition(owners);
         }
-        Some(record) => contest::withdraw(record, pod, workload.strategy),
-        None if bug::active(Bug::UnreadableIsNothing) => None,
-        None => {
-            let above = pod.index.saturating_add(1);
-            Some(Decision::Act(Step::TakeBack { pod: pod.name.clone(), partition: above, because: because.clone() }))
-        }
+        return None;
+    };
+    if record.contest.is_none() && record.accounts_for(partition) {
+        return Some(take_back(record, pod, partition, because.clone()));
     }
+    contest::withdraw(record, pod, workload.strategy, owners)
+}
+
+/// The same where the record can't be read either: whose partition it is, only managedFields tell, and what is not known to be ours is held within
+/// the same bounds. Nobody is taken down by one that is too high.
+pub fn withdraw_unrecorded(
+    workload: &Workload,
+    pods: &[Pod],
+    owners: &Fact<Owners>,
+    contest: &mut Option<Contest>,
+    because: &Hold,
+) -> Option<Decision> {
+    if !matches!(workload.strategy, Strategy::RollingUpdate { .. }) || bug::active(Bug::UnreadableIsNothing) {
+        return None;
+    }
+    let ours = is_our_partition(owners);
+    let Some(pod) = workload.permitted(pods) else {
+        if let Some(contest) = contest {
+            contest.held |= ours;
+        }
+        return None;
+    };
+    let above = pod.index.saturating_add(1);
+    let take_back =
+        || Decision::Act(Step::TakeBack { pod: pod.name.clone(), partition: above, because: because.clone() });
+    (ours || contest::may_hold(contest, owners)).then(take_back)
+}
+
+fn is_our_partition(owners: &Fact<Owners>) -> bool {
+    owners.known().is_some_and(|owners| owners.is_ours(Field::Partition))
 }
 
 /// The pod that our partition permits Kubernetes to replace. One that somebody else set is [`contest`]'s.

@@ -40,10 +40,13 @@ pub(crate) fn is_revert(want: &Want, record: &Record) -> bool {
     want.target == record.from && want.target != record.target && !record.reverting
 }
 
-/// Whether any pod has begun to change for the upgrade that is under way. Until the template was seen, none can have.
+/// Whether any pod has begun to change for the upgrade that is under way, whatever template stands by now. Until the template was seen, none
+/// can have.
 pub(crate) fn anything_replaced(view: &View, record: &Record) -> bool {
-    record.revision.is_some()
-        && (view.updated().next().is_some() || view.permitted().is_some() || gate::pods_present(view).is_err())
+    let Some(revision) = &record.revision else { return false };
+    let ours = |pod: &Pod| pod.revision == *revision && !bug::active(Bug::ForeignTemplateHides);
+    let replaced = view.pods.iter().any(|pod| ours(pod) || !view.is_outdated(pod));
+    replaced || view.permitted().is_some() || gate::pods_present(view).is_err()
 }
 
 /// Whether everybody may go back to where the unfinished upgrade came from.
@@ -174,7 +177,10 @@ fn retarget(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32,
         Order::ReverseOrdinal | Order::LeaderLast => record.from.clone(),
     };
     let snapshot = snapshot_for(want, view, &record, now);
-    let ready = passable(want, view, &want.target, &from.version).map_err(halt).and(snapshot);
+    // What has led counts as well as what is left behind (H15).
+    let led = record.highest_led.as_ref().filter(|_| !bug::active(Bug::RetargetBelowLeader));
+    let mut left = std::iter::once(&from.version).chain(led);
+    let ready = left.try_for_each(|version| passable(want, view, &want.target, version)).map_err(halt).and(snapshot);
     let snapshot = match ready {
         Ok(snapshot) => snapshot,
         Err(first) => {

@@ -386,14 +386,14 @@ pub(crate) fn hand_over(
     let asks_again = bug::active(Bug::HandOverUnbounded) || view.resumed;
     let exhausted = asked.is_some_and(handover::is_exhausted);
     if let Some(asked) = asked.filter(|asked| (exhausted && !asks_again) || !asked.is_overdue(&want.deadlines, now)) {
-        let hold = Hold::new(
-            Reason::AwaitingHandOver,
-            format!("leadership was asked to leave {} and is still there", victim.name),
-        );
+        let answer =
+            asked.answer.as_ref().map(|answer| format!("; the last request failed: {answer}")).unwrap_or_default();
+        let stays = format!("leadership was asked to leave {} and is still there", victim.name);
         return Some(if exhausted {
-            halt(Hold::new(Reason::HandOverFailed, format!("{}, after {} attempts", hold.message, asked.attempts)))
+            let message = format!("{stays}, after {} attempts{answer}", asked.attempts);
+            halt(Hold::new(Reason::HandOverFailed, message))
         } else {
-            wait(hold, WATCHFUL)
+            wait(Hold::new(Reason::AwaitingHandOver, format!("{stays}{answer}")), WATCHFUL)
         });
     }
     let attempts = asked.filter(|_| !view.resumed).map_or(0, |asked| asked.attempts).saturating_add(1);

@@ -48,6 +48,8 @@ pub struct HandOver {
     pub since: Timestamp,
     /// How often it was asked.
     pub attempts: u32,
+    /// What it was answered last, where that was no success.
+    pub answer: Option<String>,
 }
 
 impl HandOver {

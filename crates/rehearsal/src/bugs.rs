@@ -20,13 +20,20 @@ pub fn all() -> Vec<Bug> {
     Bug::iter().filter(|bug| !elsewhere(bug)).collect()
 }
 
-/// What shows only in the very moment: stories of their own catch these (`tests/unreadable.rs`, `tests/evidence.rs`).
-const IN_STORIES: &[Bug] = &[Bug::UnreadableIsNothing, Bug::UnreadableIsSettled, Bug::OldEvidenceActs];
+/// What shows only in the very moment: stories of their own catch these (`unreadable`, `evidence`, `budgets` and `bad_input` in
+/// `tests/stories`).
+const IN_STORIES: &[Bug] = &[
+    Bug::OldEvidenceActs,
+    Bug::PlaintextLogin,
+    Bug::TaintsIgnored,
+    Bug::UnreadableIsNothing,
+    Bug::UnreadableIsSettled,
+];
 
 /// What shows only when a pod is lost in the very moment, or a member is down for good, and what is wrong with a gate that people set, for
 /// nothing in the cluster tells a window, an answer or an image that came later from another: the planner's own stories and walks catch these
 /// (`crates/plan/tests/decisions/bugs.rs` and `gate_bugs.rs`). What a fleet's decision gets wrong is caught there, too (`crates/plan/tests/fleet/bugs.rs`).
-/// What shows where others have a say, a second ServiceImage or a policy, has tests of its own (`tests/service_image_company.rs`).
+/// What shows where others have a say, a second ServiceImage or a policy, has tests of its own (`tests/stories/service_image_company.rs`).
 const IN_PLAN: &[Bug] = &[
     Bug::AbortTooLate,
     Bug::AnyFailureHalts,
@@ -73,11 +80,13 @@ const IN_PLAN: &[Bug] = &[
     Bug::RefusedCountsAsShare,
     Bug::RefusedStopsAll,
     Bug::ReservedNotCounted,
+    Bug::RetargetBelowLeader,
     Bug::RetargetHalfWay,
     Bug::RetargetUngated,
     Bug::ScaleUpNotParked,
     Bug::LostParkingForgotten,
     Bug::ForeignStrategyUnminded,
+    Bug::ForeignTemplateHides,
     Bug::LeadershipWanders,
     Bug::UnwatchedNeverLed,
     Bug::SharedFieldManager,
@@ -98,7 +107,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::TierOrderIgnored,
     Bug::TwoOwnersDuel,
     Bug::UnknownGatePasses,
-    // In tests/service_image.rs: it takes a change of labels in the very moment of a write.
+    // In tests/stories/service_image.rs: it takes a change of labels in the very moment of a write.
     Bug::UnselectedStamped,
     Bug::WindowEndIgnored,
     Bug::WindowIgnored,
@@ -123,11 +132,10 @@ const IN_IMAGES: &[Bug] = &[
     Bug::WhiteoutIgnored,
 ];
 
-/// What only an administrator can bring about: `tests/rights.rs` catches these.
+/// What only an administrator can bring about: `tests/stories/rights.rs` catches these.
 const IN_RIGHTS: &[Bug] = &[Bug::AuthorAskedOnce];
 
 /// Hunts one bug with at most so many seeds: where it is likelier to show first.
-#[cfg(feature = "seeded-bugs")]
 pub fn hunt(bug: Bug, seeds: usize) -> Caught {
     if let Some(seed) = SEEN.iter().find_map(|(seen, seed)| (*seen == bug).then_some(*seed))
         && let Some(fault) = blamed(bug, seed).fault
@@ -148,9 +156,9 @@ pub fn hunt(bug: Bug, seeds: usize) -> Caught {
 }
 
 /// What goes wrong with fences and records goes wrong around a crash; what goes wrong in every mend shows in the first one that is struck.
-#[cfg(feature = "seeded-bugs")]
 fn shows_around_a_crash(bug: Bug) -> bool {
     matches!(bug, Bug::UnfencedWrites | Bug::NoTouchAtTakeOver | Bug::LeaseNotChecked | Bug::NoIntent)
+        || is_of_evictions(bug)
         || is_of_mends(bug)
         || is_of_leader_last(bug)
         || is_of_snapshots(bug)
@@ -158,11 +166,9 @@ fn shows_around_a_crash(bug: Bug) -> bool {
 }
 
 /// Where the rare ones were seen before. Only to save time: a walk that no longer shows it sends the hunt on to all the others.
-#[cfg(feature = "seeded-bugs")]
 const SEEN: &[(Bug, u64)] = &[(Bug::PermitLeftStanding, 590), (Bug::OutdatedTarget, 232)];
 
 /// What a fleet shows and a quorum does not.
-#[cfg(feature = "seeded-bugs")]
 fn is_of_fleets(bug: Bug) -> bool {
     matches!(
         bug,
@@ -177,30 +183,28 @@ fn is_of_fleets(bug: Bug) -> bool {
     )
 }
 
-#[cfg(feature = "seeded-bugs")]
 fn is_of_mends(bug: Bug) -> bool {
     matches!(bug, Bug::MendBeforeTemplate | Bug::MendUnfenced | Bug::MendOnHeldRevision | Bug::MendByEviction)
 }
 
-#[cfg(feature = "seeded-bugs")]
 fn is_of_leader_last(bug: Bug) -> bool {
     matches!(bug, Bug::LeaderGoesFirst | Bug::WaitsForCurrentRevision | Bug::RollingUpdateLeftSet)
 }
 
-#[cfg(feature = "seeded-bugs")]
+fn is_of_evictions(bug: Bug) -> bool {
+    bug == Bug::EvictUnfenced
+}
+
 fn is_of_snapshots(bug: Bug) -> bool {
     matches!(bug, Bug::SnapshotNotAwaited | Bug::ForeignJobBelieved)
 }
 
-#[cfg(feature = "seeded-bugs")]
 fn is_of_hooks(bug: Bug) -> bool {
     bug == Bug::HooksNotAwaited
 }
 
-#[cfg(feature = "seeded-bugs")]
 type Suite = fn(Bug, usize) -> (usize, Option<String>);
 
-#[cfg(feature = "seeded-bugs")]
 fn walks(bug: Bug, seeds: usize) -> (usize, Option<String>) {
     use crate::fleet;
     let walked = fleet::run(seeds, |number| blamed(bug, number as u64), |walked| walked.fault.is_some());
@@ -209,12 +213,12 @@ fn walks(bug: Bug, seeds: usize) -> (usize, Option<String>) {
     (walked.len(), caught)
 }
 
-#[cfg(feature = "seeded-bugs")]
 fn crash(bug: Bug, _: usize) -> (usize, Option<String>) {
     use crate::crash;
     let stories = match bug {
         bug if is_of_mends(bug) => crash::mends(),
         bug if is_of_leader_last(bug) => crash::leader_last(),
+        bug if is_of_evictions(bug) => crash::evicted(),
         bug if is_of_snapshots(bug) => crash::snapshots(),
         bug if is_of_hooks(bug) => crash::hooks(),
         _ => crash::STORIES.to_vec(),
@@ -224,7 +228,6 @@ fn crash(bug: Bug, _: usize) -> (usize, Option<String>) {
 }
 
 /// A walk with a bug planted. A fault that is there without the bug as well is none of its doing.
-#[cfg(feature = "seeded-bugs")]
 fn blamed(bug: Bug, seed: u64) -> crate::walk::Walked {
     use crate::walk;
     let mut walked = planted(bug, || walk::walk(seed));
@@ -235,7 +238,6 @@ fn blamed(bug: Bug, seed: u64) -> crate::walk::Walked {
 }
 
 /// Runs something with a bug planted on this thread.
-#[cfg(feature = "seeded-bugs")]
 fn planted<T>(bug: Bug, run: impl FnOnce() -> T) -> T {
     windlass_plan::bug::plant(Some(bug));
     let result = run();

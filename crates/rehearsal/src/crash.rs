@@ -37,6 +37,8 @@ enum Plot {
     Mend,
     /// An upgrade under OnDelete.
     LeaderLast,
+    /// An upgrade under OnDelete within a budget of somebody else's.
+    Evicted,
     /// An upgrade under OnDelete of a set that was rolled by its partition.
     ToLeaderLast,
     /// The pods of a template that somebody else writes.
@@ -63,6 +65,7 @@ pub const STORIES: &[Story] = &[
     Story { setting: ETCD, plot: Plot::Mend, seed: 2 },
     Story { setting: OPENBAO, plot: Plot::Upgrade, seed: 3 },
     Story { setting: PD, plot: Plot::LeaderLast, seed: 3 },
+    Story { setting: PD, plot: Plot::Evicted, seed: 1 },
     Story { setting: ETCD, plot: Plot::ToLeaderLast, seed: 1 },
     Story { setting: OPENBAO, plot: Plot::Template, seed: 2 },
     Story { setting: PD, plot: Plot::Rollback, seed: 1 },
@@ -78,6 +81,11 @@ pub const STORIES: &[Story] = &[
 pub fn leader_last() -> Vec<Story> {
     let plots = [Plot::LeaderLast, Plot::ToLeaderLast];
     STORIES.iter().filter(|story| plots.contains(&story.plot)).copied().collect()
+}
+
+/// The one whose pods are evicted.
+pub fn evicted() -> Vec<Story> {
+    STORIES.iter().filter(|story| story.plot == Plot::Evicted).copied().collect()
 }
 
 /// Those that begin with a snapshot among them.
@@ -102,6 +110,7 @@ impl Story {
             Plot::Upgrade => self.setting.reference(self.seed),
             Plot::Mend => self.setting.mend(self.seed),
             Plot::LeaderLast => self.setting.leader_last(self.seed),
+            Plot::Evicted => self.setting.evicted(self.seed),
             Plot::ToLeaderLast => self.setting.to_leader_last(self.seed),
             Plot::Template => self.setting.template(self.seed),
             Plot::Rollback => self.setting.rollback(self.seed),

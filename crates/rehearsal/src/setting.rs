@@ -193,6 +193,19 @@ impl Setting {
         Scenario { max_leader_moves: Some(1), ..scenario }
     }
 
+    /// The same within a budget of somebody else's: its pods are evicted.
+    pub fn evicted(&self, seed: u64) -> Scenario {
+        let mut scenario = self.leader_last(seed);
+        let budget = json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": "theirs", "namespace": self.namespace},
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": self.name}}},
+        });
+        let last = scenario.objects.len().saturating_sub(1);
+        scenario.objects.insert(last, budget);
+        scenario
+    }
+
     /// The reference upgrade of a rolling set for which LeaderLast is asked.
     pub fn to_leader_last(&self, seed: u64) -> Scenario {
         let mut scenario = self.reference(seed);

@@ -336,6 +336,18 @@ pub async fn step_down(
     by_itself(reply)?.success().map(drop)
 }
 
+/// Whether this pod leads, by its own word.
+pub async fn leads(
+    product: Product,
+    transport: &dyn Transport,
+    peer: &Peer,
+    token: &Secret,
+    timeouts: &Timeouts,
+) -> Result<bool, CallError> {
+    let reply = call(transport, peer, to_itself(get("/v1/sys/health"), token), timeouts.read).await?;
+    Ok(reply.json_also::<wire::Health>(product.health_statuses())?.meaning().state == State::Active)
+}
+
 fn get(path: &'static str) -> Request<Bytes> {
     let mut request = Request::new(Bytes::new());
     *request.uri_mut() = Uri::from_static(path);

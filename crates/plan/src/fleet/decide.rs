@@ -458,11 +458,13 @@ fn next(
         return Ok(stamps);
     }
     if outdated > 0 {
-        let message = format!(
-            "{}: {in_flight} are on their way, and no more may be; {outdated} are to come{}",
-            tier.name,
-            cause(view, tier)
+        let full = limit.filter(|limit| in_flight >= *limit);
+        let full = full.map_or_else(
+            // The tier itself has room: each of them waits for its own node, zone or whatever spec.spread names.
+            || format!("{in_flight} are on their way, and spec.spread lets none of the others begin"),
+            |limit| format!("{in_flight} are on their way, and {limit} may be at once"),
         );
+        let message = format!("{}: {full}; {outdated} are to come{}", tier.name, cause(view, tier));
         return Err(Hold::new(Reason::InFlightLimit, message).until(index.next_due()));
     }
     Err(waits_for(tier, view, index))

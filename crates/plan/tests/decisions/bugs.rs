@@ -20,7 +20,7 @@ use windlass_plan::{
 use super::{mends::about_to_delete, owners};
 use crate::support::{
     NEW, NEWER, OLD, POSITION, decide, half_way, half_way_on_delete, image, member_mut, name, noon, pod_mut,
-    record_mut, rest, revision, target, theirs, want,
+    record_mut, rest, revision, target, theirs, version, want,
     world::{RANDOM_STORIES, World, random_story},
 };
 
@@ -172,6 +172,25 @@ fn another_target_half_way_waits_its_turn() {
     assert!(!matches!(decide(&want(NEWER), &half_way(3, 0, 1)), Decision::Act(Step::WriteTemplate { .. })));
 }
 
+/// A member was replaced for ours, and then somebody else's template came: with another target's everybody would be held on the first one (H10).
+fn a_foreign_template_does_not_hide_who_was_replaced() {
+    let mut view = half_way(3, 0, 1);
+    (view.workload.image, view.workload.update_revision) = (image("theirs"), revision("theirs"));
+    (view.workload.strategy, view.evictions) = (Strategy::RollingUpdate { partition: 3 }, Evictions::Open);
+    record_mut(&mut view).partition = 3;
+    let decision = decide(&want(NEWER), &view);
+    assert!(matches!(&decision, Decision::Halt { on } if on.reason == Reason::TemplateChanged), "{decision:?}");
+}
+
+/// Nobody is replaced for the present target, and one that was given up before it has led.
+fn another_target_is_not_below_who_has_led() {
+    let mut view = half_way(3, 0, 0);
+    record_mut(&mut view).highest_led = Some(version("8.6.0"));
+    view.evictions = Evictions::Open;
+    let decision = decide(&want(NEWER), &view);
+    assert!(matches!(&decision, Decision::Halt { on } if on.reason == Reason::DowngradeNotAllowed), "{decision:?}");
+}
+
 fn another_target_is_asked_about() {
     let mut world = World::on_delete(3, 0);
     world.run_until_replaced(1);
@@ -270,7 +289,7 @@ fn leadership_that_stays_is_asked_to_move_only_so_often() {
 
 fn a_hand_over_that_nobody_wants_any_more_is_not_finished() {
     let mut view = half_way(3, 1, 1);
-    record_mut(&mut view).hand_over = Some(HandOver { pod: name(1), since: noon(), attempts: 1 });
+    record_mut(&mut view).hand_over = Some(HandOver { pod: name(1), since: noon(), attempts: 1, answer: None });
     view.requests.abort = true;
     assert_eq!(handover::finish(&want(NEW), &view, noon()), None);
 }
@@ -357,6 +376,8 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 #[case(Bug::FollowsRollingUpdate, a_set_that_kubernetes_rolls_is_not_followed)]
 #[case(Bug::MendCostsQuorum, a_mend_costs_no_quorum)]
 #[case(Bug::RetargetUngated, another_target_is_asked_about)]
+#[case(Bug::ForeignTemplateHides, a_foreign_template_does_not_hide_who_was_replaced)]
+#[case(Bug::RetargetBelowLeader, another_target_is_not_below_who_has_led)]
 #[case(Bug::RetargetHalfWay, another_target_half_way_waits_its_turn)]
 #[case(Bug::LeaderGoesFirst, an_upgrade_moves_leadership_once)]
 #[case(Bug::LostOneWaits, whoever_is_down_goes_first)]

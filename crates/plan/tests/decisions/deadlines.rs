@@ -166,9 +166,19 @@ fn a_member_that_hangs_on_the_way_back_calls_a_person(#[case] kind: StageKind, #
 fn asked(times: u32) -> View {
     let mut view = half_way(3, 1, 1);
     view.evictions = theirs();
-    record_mut(&mut view).hand_over = Some(HandOver { pod: name(1), since: noon(), attempts: times });
+    record_mut(&mut view).hand_over = Some(HandOver { pod: name(1), since: noon(), attempts: times, answer: None });
     record_mut(&mut view).hand_overs = times;
     view
+}
+
+/// A member that may not be asked never will be: a person reads what it said.
+#[test]
+fn a_hand_over_that_is_refused_is_told_with_its_answer() {
+    let mut view = asked(4);
+    record_mut(&mut view).hand_over.as_mut().unwrap().answer = Some("permission denied".into());
+    let decision = after(&view, Duration::ZERO);
+    assert_eq!(answer(&decision), Halt(Reason::HandOverFailed));
+    assert!(hold(&decision).message.ends_with("after 4 attempts; the last request failed: permission denied"));
 }
 
 #[test]

@@ -99,7 +99,10 @@ fn lanes_have_a_limit_of_their_own() {
     }
     let plan = world.step();
     assert_eq!(plan.stamps.len(), 4, "two of each node");
-    assert_eq!(reason(&world.step()), "InFlightLimit");
+    let full = world.step();
+    assert_eq!(reason(&full), "InFlightLimit");
+    let Verdict::Wait(hold) = &full.verdict else { panic!("{full:?}") };
+    assert!(hold.message.contains("4 are on their way, and spec.spread"), "{}", hold.message);
     let gone = plan.stamps.iter().find(|stamp| NAMES[..7].contains(&stamp.id.name())).unwrap();
     world.arrive(&gone.id);
     let plan = world.step();

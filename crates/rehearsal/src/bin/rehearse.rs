@@ -211,7 +211,6 @@ fn fleets(seeds: usize, first: u64, points: Option<NonZeroUsize>) -> ExitCode {
     verdict(faults.is_empty() && struck.failures.is_empty() && differ == 0)
 }
 
-#[cfg(feature = "seeded-bugs")]
 fn hunt(seeds: usize, only: &str) -> ExitCode {
     let mut missed = 0;
     let mut all = bugs::all();
@@ -225,12 +224,6 @@ fn hunt(seeds: usize, only: &str) -> ExitCode {
     }
     println!("bugs: {} planted, {} caught, {missed} missed", all.len(), all.len() - missed);
     verdict(missed == 0)
-}
-
-#[cfg(not(feature = "seeded-bugs"))]
-fn hunt(_: usize, _: &str) -> ExitCode {
-    println!("bugs: {} known, none can be planted in this build; build with --features seeded-bugs", bugs::all().len());
-    ExitCode::from(2)
 }
 
 fn show(scenario: &Scenario, kill: Option<u64>, freeze: Option<&[u64]>) -> Result<ExitCode> {

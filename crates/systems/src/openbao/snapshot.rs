@@ -21,7 +21,8 @@ const LAST: [&str; 2] = ["SHA256SUMS.sealed", "SHA256SUMS"];
 const BLOCK: usize = 512;
 
 /// Streams a snapshot from the pod that leads into `writer`. `patience` is how long may pass without anything coming.
-/// A standby of OpenBao since 2.5 does not refuse: it gives what it has applied itself.
+/// A standby of OpenBao since 2.5 does not refuse: it gives what it has applied itself. Whoever calls makes sure that the pod leads, before
+/// and after.
 pub async fn save(
     transport: &dyn Transport,
     peer: &Peer,
