@@ -31,6 +31,9 @@ pub struct QuorumClusterStatus {
     /// The value before parkedPartition, kept until the StatefulSet shows parkedPartition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_parked_partition: Option<i32>,
+    /// How often in a row Windlass set the update strategy to RollingUpdate and did not see it in place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy_switches: Option<i32>,
     /// Windlass could not read this resource for a while and did not see which member led. The next plan assumes that the new version did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leadership_unobserved: bool,

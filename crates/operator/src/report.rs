@@ -77,6 +77,7 @@ pub fn planned(
     let written = |partition: u32| i32::try_from(partition).unwrap_or(i32::MAX);
     status.parked_partition = plan.parked.map(|parked| written(parked.partition));
     status.previous_parked_partition = plan.parked.and_then(|parked| parked.before).map(written);
+    status.strategy_switches = plan.parked.map(|parked| parked.switches).filter(|switches| *switches > 0).map(written);
     // Asked for, it is handled once something is recorded that would not be otherwise, or there is nothing that it could be about. A first snapshot
     // is taken without it, and comes before what it is about.
     let failed = matches!(view.snapshot, Fact::Known(Progress::Failed(_)));

@@ -115,9 +115,10 @@ fn view(
     // One that can't be read is as good as none: its number is lost, and the next Job meets a name that is taken.
     let attempt = status.snapshot.as_ref().and_then(|written| translate::attempt(written).ok());
     // One that can't be read is as good as none: it is left alone.
-    let partition = |written: Option<i32>| written.and_then(|partition| u32::try_from(partition).ok());
+    let partition = |written: Option<i32>| written.and_then(|number| u32::try_from(number).ok());
     let before = partition(status.previous_parked_partition);
-    let parked = partition(status.parked_partition).map(|partition| Parked { partition, before });
+    let switches = partition(status.strategy_switches).unwrap_or(0);
+    let parked = partition(status.parked_partition).map(|partition| Parked { partition, before, switches });
     let snapshot = executor::progress(resource, &observed.task);
     Ok(View {
         workload,

@@ -264,6 +264,8 @@ pub enum Bug {
     OriginalPartitionIsOurs,
     /// A strategy that somebody sets back again and again is held again and again.
     StrategyFought,
+    /// A strategy that somebody sets back to OnDelete at rest is switched again and again.
+    SwitchFought,
     /// A template that somebody sets back before it was seen is written again and again.
     TemplateFought,
     /// After a resource of a fleet said nothing, or that it failed, the time that it tells is believed again.

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// So often the hold is tried until it is seen to stand: a set whose pods come and go moves on between a look and a write.
-const PATIENCE: u32 = 8;
+pub(crate) const PATIENCE: u32 = 8;
 
 /// A strategy that somebody else set back, kept until a person says `resume`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,9 @@
 
 use crate::{
     bug::{self, Bug},
-    decision::{Decision, Step},
+    contest::PATIENCE,
+    decision::{Decision, Hold, Step},
+    owners::{self, Field},
     reason::Reason,
     record::Record,
     workload::{Pod, Strategy, View},
@@ -23,12 +25,14 @@ pub struct Parked {
     pub partition: u32,
     /// What was ours before that, until the write was seen.
     pub before: Option<u32>,
+    /// How often in a row a set that is OnDelete was switched, without anybody having seen that stand.
+    pub switches: u32,
 }
 
 impl Parked {
     /// At this partition, as seen.
     pub fn at(partition: u32) -> Self {
-        Self { partition, before: None }
+        Self { partition, before: None, switches: 0 }
     }
 
     /// Whether a partition is one that we wrote.
@@ -71,15 +75,41 @@ pub(crate) fn unless_leaving(view: &View, decision: &Decision) -> Option<Decisio
     if leads_on { None } else { mind(view) }
 }
 
+/// How often in a row a set that is OnDelete was switched already. A person who says `resume` has ended what set it back.
+fn switches(view: &View) -> u32 {
+    let counts = view.workload.strategy == Strategy::OnDelete && !view.resumed;
+    view.parked.filter(|_| counts).map_or(0, |parked| parked.switches)
+}
+
+/// Whether a set that is OnDelete may be switched once more: not where that never stands, for somebody sets it back (H39).
+pub(crate) fn may_switch(view: &View) -> Result<(), Hold> {
+    let switches = switches(view);
+    if switches < PATIENCE || bug::active(Bug::SwitchFought) {
+        return Ok(());
+    }
+    let message = format!(
+        "Windlass set the update strategy to RollingUpdate {switches} times and it is OnDelete each time{}. Keep others from writing \
+         spec.updateStrategy, then set spec.requests.resume to a new value; or set spec.updateStrategy.rollingUpdate.order to LeaderLast, which \
+         leaves it OnDelete",
+        owners::blame(view, &[Field::Strategy])
+    );
+    Err(Hold::new(Reason::StrategyChanged, message))
+}
+
 /// The partition that is ours at rest after this decision, to be recorded with it.
 pub(crate) fn after(decision: &Decision, view: &View, record: Option<&Record>) -> Option<Parked> {
     let stands = match view.workload.strategy {
         Strategy::OnDelete => None,
         Strategy::RollingUpdate { partition } => Some(partition),
     };
+    let switches = switches(view);
     if let Decision::Act(Step::SwitchStrategy { partition } | Step::Park { partition }) = decision {
         let before = stands.filter(|stands| view.parked.is_some_and(|parked| parked.accounts_for(*stands)));
-        return Some(Parked { partition: *partition, before });
+        let switches = if stands.is_none() { switches.saturating_add(1) } else { 0 };
+        return Some(Parked { partition: *partition, before, switches });
+    }
+    if stands.is_none() && switches > 0 && record.is_none() {
+        return view.parked;
     }
     let ended = view.record.is_some() && record.is_none();
     match stands? {

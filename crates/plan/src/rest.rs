@@ -128,6 +128,9 @@ fn trouble(want: &Want, view: &View) -> Option<Hold> {
 /// The set is OnDelete and shall be rolled by its partition: its current revision has to catch up first, and only does so under
 /// RollingUpdate, when everybody is ready (H7).
 fn switch_over(want: &Want, view: &View, version: &Version) -> Decision {
+    if let Err(hold) = parking::may_switch(view) {
+        return halt(hold);
+    }
     // One that is behind is up all the same, and nobody is taken down by the switch.
     let mut lacking = view.pods.iter().rev().filter_map(|pod| gate::settled(want, view, version, pod).err());
     if let Some(lacking) = lacking.find(|lacking| lacking.hold.reason != Reason::MemberBehind) {

@@ -95,6 +95,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::StampedIsDone,
     Bug::StrategyFought,
     Bug::SwitchBeforeSnapshot,
+    Bug::SwitchFought,
     Bug::SwitchHeldBack,
     Bug::SwitchLeftStanding,
     Bug::SwitchNotConcluded,

@@ -785,7 +785,7 @@ pub struct Walked {
     /// Pods that were replaced because of us.
     pub restarts: usize,
     /// Two equal runs share it.
-    pub trace: u64,
+    pub trace: Option<u64>,
 }
 
 /// A set that nobody upgrades.
@@ -808,8 +808,20 @@ fn beside(namespace: &str) -> Vec<Value> {
 pub fn walk(seed: u64) -> Walked {
     match harness::run(&scenario(seed), &[], &operator) {
         Ok(outcome) => judge(seed, &outcome),
-        Err(error) => Walked { seed, fault: Some(error.to_string()), checked: 0, races: 0, restarts: 0, trace: 0 },
+        Err(error) => broken(seed, &error),
     }
+}
+
+/// The same with the trace of it, which takes its time.
+fn traced(seed: u64) -> Walked {
+    match harness::run(&scenario(seed), &[], &operator) {
+        Ok(outcome) => Walked { trace: Some(outcome.trace()), ..judge(seed, &outcome) },
+        Err(error) => broken(seed, &error),
+    }
+}
+
+fn broken(seed: u64, error: &std::io::Error) -> Walked {
+    Walked { seed, fault: Some(error.to_string()), checked: 0, races: 0, restarts: 0, trace: None }
 }
 
 /// What is not as the resource says, where it says that all is done.
@@ -856,13 +868,19 @@ fn judge(seed: u64, outcome: &Outcome) -> Walked {
         checked: verdict.checked,
         races: verdict.races,
         restarts: verdict.restarts.len(),
-        trace: outcome.trace(),
+        trace: None,
     }
 }
 
-/// Walks many seeds on all cores; `stop_early` at the first fault.
-pub fn many(first: u64, count: usize, stop_early: bool) -> Vec<Walked> {
-    fleet::run(count, |number| walk(first + number as u64), |walked| stop_early && walked.fault.is_some())
+/// Walks many seeds on all cores, the first few of them with their traces, and tells what it finds when it finds it.
+pub fn many(first: u64, count: usize, with_traces: usize, tell: impl Fn(&Walked) + Sync) -> Vec<Walked> {
+    let walk = |number: usize| {
+        let seed = first + number as u64;
+        let walked = if number < with_traces { traced(seed) } else { walk(seed) };
+        tell(&walked);
+        walked
+    };
+    fleet::run(count, walk, |_| false)
 }
 
 #[cfg(test)]

@@ -117,6 +117,21 @@ fn a_switch_that_is_withdrawn_is_put_back() {
     assert_eq!(world.view.workload.strategy, Strategy::OnDelete);
 }
 
+/// Somebody sets it back each time, before anybody has seen it.
+fn a_switch_that_never_stands_is_not_written_for_ever() {
+    let mut world = World::on_delete(3, 0);
+    world.want.order = Some(Order::ReverseOrdinal);
+    for _ in 0..50 {
+        let _ = world.pass();
+        world.view.workload.strategy = Strategy::OnDelete;
+    }
+    assert_eq!(world.count("StrategySwitched"), 8);
+    let decision = world.pass();
+    assert!(matches!(&decision, Decision::Halt { on } if on.reason == Reason::StrategyChanged), "{decision:?}");
+    world.view.resumed = true;
+    assert!(matches!(world.pass(), Decision::Act(Step::SwitchStrategy { .. })), "a person says that it is over");
+}
+
 fn a_snapshot_comes_before_the_switch() {
     let mut world = World::on_delete(3, 0);
     world.want.order = Some(Order::ReverseOrdinal);
@@ -135,7 +150,7 @@ fn a_set_that_is_scaled_up_is_held_again() {
 fn a_set_whose_parking_was_lost_is_held_again() {
     let mut view = rest(4, 0);
     view.workload.strategy = Strategy::RollingUpdate { partition: 3 };
-    view.parked = Some(Parked { partition: 4, before: Some(3) });
+    view.parked = Some(Parked { before: Some(3), ..Parked::at(4) });
     assert_eq!(decide(&want(OLD), &view), Decision::Act(Step::Park { partition: 4 }));
 }
 
@@ -386,6 +401,7 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 #[case(Bug::WaitsForCurrentRevision, an_upgrade_under_on_delete_ends)]
 #[case(Bug::SwitchHeldBack, a_set_is_switched_to_its_partition)]
 #[case(Bug::SwitchLeftStanding, a_switch_that_is_withdrawn_is_put_back)]
+#[case(Bug::SwitchFought, a_switch_that_never_stands_is_not_written_for_ever)]
 #[case(Bug::SwitchBeforeSnapshot, a_snapshot_comes_before_the_switch)]
 #[case(Bug::ScaleUpNotParked, a_set_that_is_scaled_up_is_held_again)]
 #[case(Bug::LostParkingForgotten, a_set_whose_parking_was_lost_is_held_again)]

@@ -344,7 +344,10 @@ fn a_set_that_is_paused_or_cannot_be_read_is_parked_again() {
     world.view.workload.strategy = rolling(3);
     (world.view.parked, world.view.workload.observed) = (Some(Parked::at(3)), true);
     let plan = permit::stand_down(&world.view, &Hold::new(Reason::InvalidSpec, "")).expect("there is something to do");
-    assert_eq!((answer(&plan.decision), plan.parked), (Act("Parked"), Some(Parked { partition: 4, before: Some(3) })));
+    assert_eq!(
+        (answer(&plan.decision), plan.parked),
+        (Act("Parked"), Some(Parked { before: Some(3), ..Parked::at(4) }))
+    );
 }
 
 /// What somebody else set at rest is theirs.
@@ -364,7 +367,7 @@ fn a_partition_of_somebody_else_is_left_alone_at_rest(#[case] parked: Option<u32
 fn a_set_whose_parking_was_lost_is_parked_again() {
     let mut view = rest(4, 0);
     view.workload.strategy = rolling(3);
-    view.parked = Some(Parked { partition: 4, before: Some(3) });
+    view.parked = Some(Parked { before: Some(3), ..Parked::at(4) });
     let plan = plan(&want(OLD), &view);
     assert_eq!((answer(&plan.decision), plan.parked), (Act("Parked"), view.parked));
     view.workload.strategy = rolling(4);

@@ -1,7 +1,12 @@
 //! Runs the suites of the rehearsal and prints what they tried and found.
 #![expect(clippy::print_stdout, reason = "a program whose output is its purpose")]
 
-use std::{num::NonZeroUsize, process::ExitCode};
+use std::{
+    num::NonZeroUsize,
+    process::ExitCode,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Instant,
+};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -16,6 +21,9 @@ use windlass_sim::{
 /// A run is small objects made and dropped, mostly: this one costs a quarter less than the system's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// After so many walks it says how far it is.
+const PROGRESS: usize = 1_000;
 
 /// The operator on the embedded cluster, treated badly.
 #[derive(Parser)]
@@ -156,12 +164,20 @@ fn strikes(nth: NonZeroUsize, points: Option<NonZeroUsize>, only: &str) -> Resul
 }
 
 fn walks(seeds: usize, first: u64, twice: usize) -> ExitCode {
-    let walked = walk::many(first, seeds, false);
-    let faults: Vec<_> = walked.iter().filter(|walked| walked.fault.is_some()).collect();
-    for walked in faults.iter().take(10) {
-        println!("  seed {}: {}", walked.seed, walked.fault.as_deref().unwrap_or_default());
-    }
-    let again = walk::many(first, twice.min(seeds), false);
+    let twice = twice.min(seeds);
+    let (done, begun) = (AtomicUsize::new(0), Instant::now());
+    let tell = |walked: &walk::Walked| {
+        if let Some(fault) = &walked.fault {
+            println!("  seed {}: {fault}", walked.seed);
+        }
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        if done.is_multiple_of(PROGRESS) {
+            println!("  {done} of {seeds} walked, {} s", begun.elapsed().as_secs());
+        }
+    };
+    let walked = walk::many(first, seeds, twice, tell);
+    let faults = walked.iter().filter(|walked| walked.fault.is_some()).count();
+    let again = walk::many(first, twice, twice, |_| {});
     let differ: Vec<u64> =
         walked.iter().zip(&again).filter(|(one, two)| one.trace != two.trace).map(|(one, _)| one.seed).collect();
     for seed in differ.iter().take(10) {
@@ -173,11 +189,11 @@ fn walks(seeds: usize, first: u64, twice: usize) -> ExitCode {
         walked.iter().map(|walked| walked.checked).sum::<usize>(),
         walked.iter().map(|walked| walked.restarts).sum::<usize>(),
         walked.iter().map(|walked| walked.races).sum::<usize>(),
-        faults.len(),
+        faults,
         again.len(),
         differ.len(),
     );
-    verdict(faults.is_empty() && differ.is_empty())
+    verdict(faults == 0 && differ.is_empty())
 }
 
 fn fleets(seeds: usize, first: u64, points: Option<NonZeroUsize>) -> ExitCode {
