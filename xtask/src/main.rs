@@ -6,6 +6,7 @@ mod generate;
 mod parts;
 mod purity;
 mod shell;
+mod structure;
 
 use std::process::ExitCode;
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::{
     citations, generate, purity,
     shell::{self, cargo, last_words, program, program_code, run_program},
+    structure,
 };
 
 /// What a part came to.
@@ -48,6 +49,7 @@ const STAGES: &[&[&[Part]]] = &[
             budget: minutes(1, 0),
             run: || purity::check().map(|count| Outcome::Passed(count, "dependencies of plan".into())),
         },
+        Part { name: "structure", budget: minutes(0, 0), run: structured },
         Part {
             name: "citations",
             budget: minutes(0, 0),
@@ -186,6 +188,14 @@ fn format() -> Result<Outcome> {
 fn lints() -> Result<Outcome> {
     cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     Ok(Outcome::Passed(1, "workspace without a warning".into()))
+}
+
+fn structured() -> Result<Outcome> {
+    let modules = structure::check()?;
+    for (name, lines) in structure::lines()? {
+        println!("{name:<12} {lines:>6} lines");
+    }
+    Ok(Outcome::Passed(modules, "modules of plan, and no two that use each other".into()))
 }
 
 fn generated() -> Result<Outcome> {

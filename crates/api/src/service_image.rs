@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::{
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass_plan::outcome::When;
+use windlass_plan::gate::When;
 
 use crate::{
     quorum_cluster::{Analysis, DURATION, GATE_NAME, IMAGE, JobHook, MaintenanceWindow, ObjectCheck, ServiceRef},

@@ -7,19 +7,24 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use windlass_images::Reference;
 use windlass_plan::{
     Hold, MemberName, Reason, Version, Want,
-    approval::{self, Approvals},
     fence::{self, ElectionId, Recorded},
-    lag,
-    outcome::{GateState, check_overrides},
-    poison::Proof,
-    record::{Record, Replacing},
-    request::{self, Requests},
-    snapshot,
-    stage::{self, StageKind},
+    gate::GateState,
+    rolling::{
+        gates::list::check_overrides,
+        known::{
+            approval::{self, Approvals},
+            contest, mark,
+            proof::Proof,
+            record::{Record, Replacing},
+            request::{self, Requests},
+            snapshot,
+            stage::{self, StageKind},
+            want::{self, Target},
+            workload::Revision,
+        },
+    },
     version::tag_for,
-    want::{self, Target},
     window::{NotAWindow, Window},
-    workload::Revision,
 };
 
 use crate::{
@@ -353,10 +358,10 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
     })
 }
 
-fn read_mark(written: &Mark) -> Result<(MemberName, lag::Mark), Hold> {
+fn read_mark(written: &Mark) -> Result<(MemberName, mark::Mark), Hold> {
     let index = u64::try_from(written.index).map_err(|error| invalid("status.upgrade.marks.index", &error))?;
     let reached = written.reached.as_ref().map(|reached| reached.0);
-    Ok((MemberName::new(&written.pod), lag::Mark { index, since: written.since.0, reached }))
+    Ok((MemberName::new(&written.pod), mark::Mark { index, since: written.since.0, reached }))
 }
 
 fn read_snapshot(written: &Snapshot) -> Result<snapshot::Snapshot, Hold> {
@@ -403,13 +408,13 @@ fn read_hand_over(written: &HandOver) -> Result<stage::HandOver, Hold> {
 }
 
 /// A strategy that somebody else set back, from the status.
-pub fn contest(written: &Contest) -> Result<windlass_plan::contest::Contest, Hold> {
+pub fn contest(written: &Contest) -> Result<contest::Contest, Hold> {
     let holds = u32::try_from(written.holds).map_err(|error| invalid("status.upgrade.contest.holds", &error))?;
-    Ok(windlass_plan::contest::Contest { by: written.by.clone(), holds, held: written.held })
+    Ok(contest::Contest { by: written.by.clone(), holds, held: written.held })
 }
 
 /// The same for the status.
-pub fn written_contest(contest: &windlass_plan::contest::Contest) -> Contest {
+pub fn written_contest(contest: &contest::Contest) -> Contest {
     let holds = i32::try_from(contest.holds).unwrap_or(i32::MAX);
     Contest { by: contest.by.clone(), holds, held: contest.held }
 }
@@ -554,13 +559,19 @@ mod tests {
     use rstest::rstest;
     use windlass_plan::{
         MemberName, Reason, Record, Snapshot,
-        approval::{Approvals, Mode, Question},
-        lag::Mark,
-        outcome::{KINDS, overridable_names},
-        poison::Proof,
-        record::Replacing,
-        snapshot::Attempt,
-        want::{Deadlines, Target},
+        approval::Mode,
+        gate::KINDS,
+        rolling::{
+            gates::list::overridable_names,
+            known::{
+                approval::{Approvals, Question},
+                mark::Mark,
+                proof::Proof,
+                record::Replacing,
+                snapshot::Attempt,
+                want::{Deadlines, Target},
+            },
+        },
         window::Window,
     };
 

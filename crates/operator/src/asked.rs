@@ -25,7 +25,7 @@ use tokio::time::Instant;
 use windlass_api::quorum_cluster::{Analysis, ObjectCheck, ServiceRef};
 use windlass_plan::{
     Hold, Reason,
-    outcome::{About, Asked, ExternalGate, Outcome, When},
+    gate::{About, Asked, ExternalGate, Outcome, When},
 };
 
 pub use self::memory::Memory;

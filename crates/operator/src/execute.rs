@@ -21,8 +21,7 @@ use windlass_api::{QuorumCluster, status::Pulling};
 use windlass_plan::{
     MemberName, Reason, Step,
     bug::{self, Bug},
-    owners::MANAGER,
-    workload::Strategy,
+    rolling::known::{owners::MANAGER, workload::Strategy},
 };
 
 use crate::{

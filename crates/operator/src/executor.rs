@@ -29,7 +29,7 @@ use windlass_images::Reference;
 use windlass_plan::{
     Fact, Hold, Reason, Snapshot,
     bug::{self, Bug},
-    snapshot::{Attempt, Progress},
+    rolling::known::snapshot::{Attempt, Progress},
 };
 use windlass_systems::transport::Peer;
 

@@ -8,7 +8,10 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use windlass_api::{QuorumCluster, quorum_cluster::DeletionPolicy, status::Adopted};
-use windlass_plan::{Pod, View, poison, workload::Strategy};
+use windlass_plan::{
+    Pod, View,
+    rolling::{known::workload::Strategy, poison},
+};
 
 use crate::{
     error::Error,

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use windlass_api::QuorumCluster;
 use windlass_plan::{
     Fact, Hold, Reason,
-    outcome::{CONCURRENT_OPERATION, ExternalGate, NODE_DRAIN, Outcome},
+    gate::{CONCURRENT_OPERATION, ExternalGate, NODE_DRAIN, Outcome},
 };
 
 use crate::{

@@ -25,7 +25,7 @@ use windlass_api::{QuorumCluster, reading};
 use windlass_plan::{
     Fact, Hold, Reason,
     bug::{self, Bug},
-    prepull::Pulls,
+    rolling::known::pulls::Pulls,
     trouble::Log,
 };
 use windlass_systems::{

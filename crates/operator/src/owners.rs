@@ -7,7 +7,7 @@ use serde_json::Value;
 use windlass_api::QuorumCluster;
 use windlass_plan::{
     Fact,
-    owners::{Field, Operation, Owner, Owners},
+    rolling::known::owners::{Field, Operation, Owner, Owners},
 };
 
 /// Who owns what of it that an upgrade writes or counts on. One entry that can't be read makes all of it unknown: it may be the one that matters.
@@ -95,7 +95,7 @@ mod tests {
     use serde_json::{Value, json};
     use windlass_plan::{
         Fact,
-        owners::{Field, Operation, Owners},
+        rolling::known::owners::{Field, Operation, Owners},
     };
 
     use super::read;

@@ -4,7 +4,11 @@ use std::{borrow::Cow, time::Duration};
 
 use kube::ResourceExt;
 use windlass_api::{QuorumCluster, QuorumClusterStatus, translate};
-use windlass_plan::{Decision, Hold, Plan, Reason, Step, View, handover, permit, reason::Stalls, rollout};
+use windlass_plan::{
+    Decision, Hold, Plan, Reason, Step, View,
+    reason::Stalls,
+    rolling::{self, permit, takeover},
+};
 
 use crate::{
     claim::{Stand, stand},
@@ -112,7 +116,7 @@ async fn look(actor: Actor<'_>, key: &Key, read: Option<Read<QuorumCluster>>) ->
     }
     let (view, container, plan) = match validate::validate(&resource, &observed) {
         Ok(Validated { want, view, container }) => {
-            let plan = rollout::plan(&want, &view, context.clock.now());
+            let plan = rolling::plan(&want, &view, context.clock.now());
             (view, container, plan)
         }
         Err(hold) => {
@@ -164,7 +168,7 @@ async fn finish_hand_over<'a>(
 ) -> Result<Cow<'a, QuorumCluster>, Error> {
     let unfinished = Ok(Cow::Borrowed(resource));
     let Ok(Validated { want, view, container }) = validate::validate(resource, observed) else { return unfinished };
-    let Some((step, record)) = handover::finish(&want, &view, actor.context.clock.now()) else { return unfinished };
+    let Some((step, record)) = takeover::finish(&want, &view, actor.context.clock.now()) else { return unfinished };
     let mut status = resource.status.clone().unwrap_or_default();
     status.upgrade = Some(translate::upgrade(&record, view.workload.replicas, Some(step.to_string())));
     let recorded = report::record(actor, resource, status).await?;

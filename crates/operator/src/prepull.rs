@@ -19,7 +19,7 @@ use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
     Fact, Hold, Trouble,
     bug::{self, Bug},
-    prepull::{Pull, Pulls},
+    rolling::known::pulls::{Pull, Pulls},
 };
 
 use crate::{
@@ -229,7 +229,7 @@ fn name(resource: &QuorumCluster, pod: &PodSpec) -> String {
 mod tests {
     use rstest::rstest;
     use serde_json::{Value, json};
-    use windlass_plan::prepull::Pull;
+    use windlass_plan::rolling::known::pulls::Pull;
 
     use super::{job, judge, nodes_without};
 

@@ -10,8 +10,7 @@ use windlass_api::{
 use windlass_plan::{
     Decision, Fact, Hold, Plan, Reason, Record, Step, View,
     bug::{self, Bug},
-    snapshot::Progress,
-    workload::Strategy,
+    rolling::known::{snapshot::Progress, workload::Strategy},
 };
 
 use crate::{asked, error::Error, execute::Actor, executor, observe::Observed};

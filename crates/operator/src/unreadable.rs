@@ -13,7 +13,10 @@ use windlass_api::{
     conditions::{Verdict, conditions},
     fleet, reading, translate,
 };
-use windlass_plan::{Decision, Hold, Step, contest::Contest, permit};
+use windlass_plan::{
+    Decision, Hold, Step,
+    rolling::{known::contest::Contest, permit},
+};
 
 use crate::{
     claim::{Stand, stand},

@@ -13,10 +13,11 @@ use kube::{
 use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
     Hold, MemberName, Quorum, Reason, Record, View, Want, Workload,
-    budget::{Budget, Counts},
-    parking::Parked,
-    want::Trigger,
-    workload::{Evictions, Pod as SeenPod, Revision, Strategy},
+    rolling::known::{
+        parked::Parked,
+        want::Trigger,
+        workload::{Budget, Counts, Evictions, Pod as SeenPod, Revision, Strategy},
+    },
 };
 
 use crate::{

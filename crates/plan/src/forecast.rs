@@ -18,18 +18,23 @@ use jiff::{SignedDuration, Timestamp};
 
 use self::world::World;
 use crate::{
-    approval,
-    decision::{Decision, Hold, Step},
-    gate,
-    order::Order,
-    outcome::GateState,
+    gate::GateState,
+    hold::Hold,
     quorum::{MemberName, can_spare_one},
     reason::Reason,
-    record::Record,
-    rollout,
+    rolling::{
+        self,
+        gates::{approval, list, outlook},
+        known::{
+            decision::{Decision, Step},
+            order::Order,
+            record::Record,
+            view::View,
+            want::{Target, Want},
+            workload::Strategy,
+        },
+    },
     version::Version,
-    want::{Target, Want},
-    workload::{Strategy, View},
 };
 
 /// More answers than any way of a quorum needs. A way that never ends is a bug, and must not hang whoever asks.
@@ -206,8 +211,8 @@ impl Forecast {
 
 /// What would happen from here, if nothing goes wrong and nobody changes their mind.
 pub fn forecast(want: &Want, view: &View, now: Timestamp) -> Forecast {
-    let record = rollout::plan(want, view, now).record.filter(|_| view.record.is_some());
-    let gates = gate::states(want, &approval::take_in(want, view), record.as_ref(), now);
+    let record = rolling::plan(want, view, now).record.filter(|_| view.record.is_some());
+    let gates = outlook::states(want, &approval::take_in(want, view), record.as_ref(), now);
     let mut world = World::new(want.clone(), view.clone(), now);
     let mut told = Told { soak: want.soak, ..Told::default() };
     let mut first = None;
@@ -226,7 +231,7 @@ pub fn forecast(want: &Want, view: &View, now: Timestamp) -> Forecast {
                 let gates = if step.disturbs() {
                     plan.gates.into_iter().map(|gate| gate.name).collect()
                 } else if at_rest && plan.record.is_some() {
-                    gate::to_begin().map(Cow::Borrowed).collect()
+                    list::to_begin().map(Cow::Borrowed).collect()
                 } else {
                     Vec::new()
                 };

@@ -18,23 +18,20 @@ use jiff::{
     tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase},
 };
 
-use crate::{
-    bug::{self, Bug},
-    decision::Hold,
-    gate::Ask,
-    outcome::Outcome,
-    pace,
-    reason::Reason,
-};
+use crate::{gate::Outcome, hold::Hold, reason::Reason};
 
 /// More than any clock was ever moved.
 const SLACK: SignedDuration = SignedDuration::from_hours(50);
+
 /// The longest duration that makes sense.
 const LONGEST: Duration = Duration::from_hours(366 * 24);
+
 /// So many windows in a row are looked through for the end of all of them.
 const IN_A_ROW: usize = 500;
+
 /// Where the library's arithmetic is known to end well.
 const YEARS: std::ops::RangeInclusive<i16> = 1900..=9000;
+
 /// The words that a field may contain.
 const WORDS: &str = " jan feb mar apr may jun jul aug sep oct nov dec sun mon tue wed thu fri sat ";
 
@@ -202,15 +199,6 @@ fn open_until(windows: &[Window], now: Timestamp, enough: Timestamp) -> Option<T
 fn next_opening(windows: &[Window], after: Timestamp) -> Option<(Timestamp, &Window)> {
     let openings = windows.iter().filter_map(|window| Some((window.opens(after)?, window)));
     openings.min_by_key(|(opens, _)| *opens)
-}
-
-/// A window is open, and open for long enough as far as can be told.
-pub(crate) fn open(ask: &Ask<'_>) -> Outcome {
-    if bug::active(Bug::WindowIgnored) && ask.view.quorum.leader.is(&ask.victim.name) {
-        return Outcome::Pass;
-    }
-    let needed = ask.record.and_then(pace::expected).filter(|_| !bug::active(Bug::WindowEndIgnored));
-    open_for(&ask.want.windows, needed, ask.now)
 }
 
 /// One of these windows is open, and stays open for as long as one step has been seen to take; or there are none.

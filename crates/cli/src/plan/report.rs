@@ -14,8 +14,8 @@ use windlass_operator::report::members;
 use windlass_plan::{
     Forecast, Hold, Reason, View, Want,
     forecast::{End, Foreseen, Move},
-    outcome::{GateState, overridable},
-    want::Target,
+    gate::GateState,
+    rolling::{gates::list::overridable, known::want::Target},
 };
 
 /// The whole of it.

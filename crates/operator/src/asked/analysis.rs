@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use windlass_api::{quorum_cluster::Analysis, translate};
-use windlass_plan::{Hold, Reason, outcome::Outcome};
+use windlass_plan::{Hold, Reason, gate::Outcome};
 use windlass_systems::prometheus::{self, Sample};
 
 use super::{Answer, Asker, service};
@@ -101,7 +101,7 @@ fn of(labels: &serde_json::Map<String, Value>) -> String {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use windlass_plan::outcome::Outcome;
+    use windlass_plan::gate::Outcome;
 
     use super::{Measured, judge};
 

@@ -13,7 +13,7 @@ use windlass_api::status::Starting;
 use windlass_plan::{
     Hold, Reason,
     bug::{self, Bug},
-    outcome::Outcome,
+    gate::Outcome,
 };
 
 use super::{Answer, Asker, Of, Question};

@@ -8,7 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 use tokio::time::Instant;
-use windlass_plan::outcome::Outcome;
+use windlass_plan::gate::Outcome;
 use windlass_systems::condition::Condition;
 
 use super::{Answer, Asker};

@@ -7,7 +7,7 @@ use kube::{
 };
 use serde_json::Value;
 use windlass_api::quorum_cluster::{ObjectCheck, Objects};
-use windlass_plan::{Hold, Reason, outcome::Outcome};
+use windlass_plan::{Hold, Reason, gate::Outcome};
 
 use super::Asker;
 use crate::{

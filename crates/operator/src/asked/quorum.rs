@@ -13,7 +13,7 @@ use windlass_api::{
 };
 use windlass_plan::{
     Hold, MemberName,
-    outcome::{About, Outcome, When},
+    gate::{About, Outcome, When},
 };
 
 use super::{Answers, Asker, Of, Question, analysis, check, hook_name, job};

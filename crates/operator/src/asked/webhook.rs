@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_api::quorum_cluster::ServiceRef;
 use windlass_plan::{
     Hold, MemberName, Reason,
-    outcome::{About, Outcome},
+    gate::{About, Outcome},
 };
 use windlass_systems::webhook::{self, Said};
 

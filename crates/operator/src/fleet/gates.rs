@@ -17,7 +17,7 @@ use windlass_api::{
 use windlass_plan::{
     Hold, Reason,
     fleet::{Index, TierName, of_tier},
-    outcome::{About, ExternalGate, GateState, Outcome},
+    gate::{About, ExternalGate, GateState, Outcome},
 };
 
 use crate::{

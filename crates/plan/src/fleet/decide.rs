@@ -20,37 +20,19 @@ use super::{
     item::{Fence, ItemId, Progress},
     record::{Record, TierRecord},
     refusal::Refusal,
+    view::View,
     want::{Tier, TierName, Want},
 };
 use crate::{
     bug::{self, Bug},
-    decision::Hold,
     fact::Fact,
-    outcome::{ExternalGate, GateState},
+    gate::GateState,
+    hold::Hold,
     reason::Reason,
 };
 
 /// A stamp that was changed back within this time is one more round of the same fight; later, it is another one.
 const ONE_FIGHT: Duration = Duration::from_hours(1);
-
-/// What is seen of a fleet.
-#[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
-    /// The resources.
-    pub index: &'a Index,
-    /// How far it was.
-    pub record: &'a Record,
-    /// Gates that were evaluated elsewhere, for every tier.
-    pub gates: &'a [ExternalGate],
-    /// And those of one tier.
-    pub tier_gates: &'a BTreeMap<TierName, Vec<ExternalGate>>,
-    /// What is wrong with the pods behind a tier's resources.
-    pub diagnoses: &'a BTreeMap<TierName, Diagnosis>,
-    /// A person approved what is asked.
-    pub approve: bool,
-    /// A person asks to try again.
-    pub retry: bool,
-}
 
 /// One write: this image on this resource, as it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]

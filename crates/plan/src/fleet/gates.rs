@@ -13,16 +13,17 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use super::{
-    decide::View,
     record::TierRecord,
+    view::View,
     want::{Tier, TierName, Want},
 };
 use crate::{
     approval,
     bug::{self, Bug},
-    decision::Hold,
-    outcome::{self, ExternalGate, GateState, Outcome, When},
+    gate::{self, ExternalGate, GateState, Outcome, When},
+    hold::Hold,
     reason::Reason,
+    rolling::gates::list,
     window,
 };
 
@@ -128,6 +129,6 @@ fn said<'a>(
 fn judge(name: Cow<'static, str>, outcome: Outcome, want: &Want, now: Timestamp) -> GateState {
     let (plain, _) = split(&name);
     let set_aside = [name.as_ref(), plain].into_iter().filter_map(|name| want.overrides.get(name)).max().copied();
-    let set_aside = set_aside.filter(|_| outcome::overridable(plain));
-    outcome::judge(name, outcome, set_aside, now)
+    let set_aside = set_aside.filter(|_| list::overridable(plain));
+    gate::judge(name, outcome, set_aside, now)
 }

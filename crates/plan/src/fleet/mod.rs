@@ -15,13 +15,15 @@ mod index;
 mod item;
 mod record;
 mod refusal;
+mod view;
 mod want;
 
-pub use decide::{Plan, Refused, Stamping, TierReport, Verdict, View, decide};
+pub use decide::{Plan, Refused, Stamping, TierReport, Verdict, decide};
 pub use diagnosis::{Ailment, Diagnosis, Finding, Look, PodLook, PodState, SAMPLE, SETTLE, Sample, sample};
 pub use gates::{of_tier, split};
 pub use index::{Index, Key, Lanes, Room, Standing, TierIndex};
 pub use item::{Disturbance, Fence, Item, ItemId, Lane, Progress, Rank, Stamp, Unready};
 pub use record::{Record, TierRecord};
 pub use refusal::Refusal;
+pub use view::View;
 pub use want::{Amount, Share, Terms, Tier, TierName, TierTerms, Want};

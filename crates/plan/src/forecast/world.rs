@@ -11,19 +11,24 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
-    decision::{Hold, Plan, Step},
     fact::Fact,
-    handover,
-    outcome::{ExternalGate, NODE_DRAIN, Outcome},
-    prepull::{Pull, Pulls},
+    gate::{ExternalGate, NODE_DRAIN, Outcome},
+    hold::Hold,
     quorum::{Member, MemberName},
     reason::Reason,
-    request::Requests,
-    rollout,
-    snapshot::{Progress, Snapshot},
+    rolling::{
+        self, handover,
+        known::{
+            decision::{Plan, Step},
+            pulls::{Pull, Pulls},
+            request::Requests,
+            snapshot::{Progress, Snapshot},
+            view::View,
+            want::Want,
+            workload::{Evictions, Pod, Revision, Strategy},
+        },
+    },
     version::Version,
-    want::Want,
-    workload::{Evictions, Pod, Revision, Strategy, View},
 };
 
 /// How long each small thing takes: only the order of moments matters.
@@ -63,7 +68,7 @@ impl World {
     /// The next answer, recorded as the operator would.
     pub(super) fn plan(&mut self) -> Plan {
         self.look_at_nodes();
-        let plan = rollout::plan(&self.want, &self.view, self.now);
+        let plan = rolling::plan(&self.want, &self.view, self.now);
         self.view.record.clone_from(&plan.record);
         self.view.approvals.clone_from(&plan.approvals);
         self.view.given_up.clone_from(&plan.given_up);

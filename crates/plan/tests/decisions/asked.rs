@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use rstest::rstest;
 use windlass_plan::{
     MemberName, Reason, View,
-    outcome::{About, Asked, ExternalGate, Outcome},
-    rollout,
+    gate::{About, Asked, ExternalGate, Outcome},
+    rolling,
 };
 
 use crate::support::{Answer, NEW, answer, half_way, name, noon, record_mut, theirs, want};
@@ -33,7 +33,7 @@ fn at(second: i64) -> Timestamp {
 #[case::at_that_moment(0, Wait(Reason::AnalysisFailed))]
 #[case::after_it(1, Act("MemberPermitted"))]
 fn what_was_measured_before_the_last_member_was_well_does_not_count(#[case] asked: i64, #[case] expected: Answer) {
-    let plan = rollout::plan(&want(NEW), &scene(at(asked), About::All), at(10));
+    let plan = rolling::plan(&want(NEW), &scene(at(asked), About::All), at(10));
     assert_eq!(answer(&plan.decision), expected, "{:?}", plan.decision);
 }
 
@@ -42,7 +42,7 @@ fn what_was_measured_before_the_last_member_was_well_does_not_count(#[case] aske
 fn what_was_measured_while_nobody_knew_that_it_is_well_does_not_count() {
     let mut view = scene(at(9), About::All);
     record_mut(&mut view).settled_since.clear();
-    assert_eq!(answer(&rollout::plan(&want(NEW), &view, at(10)).decision), Wait(Reason::AnalysisFailed));
+    assert_eq!(answer(&rolling::plan(&want(NEW), &view, at(10)).decision), Wait(Reason::AnalysisFailed));
 }
 
 #[rstest]
@@ -50,7 +50,7 @@ fn what_was_measured_while_nobody_knew_that_it_is_well_does_not_count() {
 #[case::about_another(Some(name(2)), Wait(Reason::AnalysisFailed))]
 #[case::about_nobody(None, Wait(Reason::AnalysisFailed))]
 fn a_yes_belongs_to_one_member(#[case] about: Option<MemberName>, #[case] expected: Answer) {
-    let plan = rollout::plan(&want(NEW), &scene(at(1), About::Next(about)), at(10));
+    let plan = rolling::plan(&want(NEW), &scene(at(1), About::Next(about)), at(10));
     assert_eq!(answer(&plan.decision), expected, "{:?}", plan.decision);
     assert_eq!(plan.record.and_then(|record| record.next), Some(name(1)), "about whom to ask");
 }
@@ -60,6 +60,6 @@ fn a_no_stays_a_no() {
     let mut view = scene(at(-600), About::All);
     let no = windlass_plan::Hold::new(Reason::AnalysisFailed, "the value is 2");
     view.external[0].outcome = Outcome::Hold(no.clone());
-    let decision = rollout::plan(&want(NEW), &view, at(10)).decision;
+    let decision = rolling::plan(&want(NEW), &view, at(10)).decision;
     assert_eq!(decision, windlass_plan::Decision::Wait { on: no, recheck: Duration::from_secs(2) });
 }

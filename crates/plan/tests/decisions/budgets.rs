@@ -3,8 +3,7 @@
 use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Reason, Step, View,
-    budget::{Budget, Counts},
-    workload::Evictions,
+    rolling::known::workload::{Budget, Counts, Evictions},
 };
 
 use crate::support::{

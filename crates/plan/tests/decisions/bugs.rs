@@ -7,14 +7,18 @@ use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Order, Reason, Step, View,
     bug::{Bug, plant},
-    handover,
-    outcome::{About, Asked, ExternalGate, Outcome},
-    parking::Parked,
-    rollout,
-    snapshot::Progress,
-    stage::HandOver,
-    want::OnDeadline,
-    workload::{Evictions, Strategy},
+    gate::{About, Asked, ExternalGate, Outcome},
+    rolling::{
+        self,
+        known::{
+            parked::Parked,
+            snapshot::Progress,
+            stage::HandOver,
+            want::OnDeadline,
+            workload::{Evictions, Strategy},
+        },
+        takeover,
+    },
 };
 
 use super::{mends::about_to_delete, owners};
@@ -306,7 +310,7 @@ fn a_hand_over_that_nobody_wants_any_more_is_not_finished() {
     let mut view = half_way(3, 1, 1);
     record_mut(&mut view).hand_over = Some(HandOver { pod: name(1), since: noon(), attempts: 1, answer: None });
     view.requests.abort = true;
-    assert_eq!(handover::finish(&want(NEW), &view, noon()), None);
+    assert_eq!(takeover::finish(&want(NEW), &view, noon()), None);
 }
 
 /// The leader writes a thousand entries a second, and everybody else is half a second behind.
@@ -316,7 +320,7 @@ fn a_busy_quorum_is_upgraded() {
         for (index, behind) in [(0, 0), (1, 500), (2, 500)] {
             member_mut(&mut view, index).position = Fact::Known(Some(POSITION + 1_000 * second - behind));
         }
-        let plan = rollout::plan(&want(NEW), &view, noon() + Duration::from_secs(second));
+        let plan = rolling::plan(&want(NEW), &view, noon() + Duration::from_secs(second));
         if let Decision::Act(_) = plan.decision {
             return;
         }
@@ -347,7 +351,7 @@ fn what_was_measured_before_says_nothing_of_the_next_one() {
 fn a_yes_to_one_member_is_none_to_the_next() {
     let view = told(noon() + Duration::from_secs(1), About::Next(Some(name(2))));
     assert!(!matches!(
-        rollout::plan(&want(NEW), &view, noon() + Duration::from_secs(2)).decision,
+        rolling::plan(&want(NEW), &view, noon() + Duration::from_secs(2)).decision,
         Decision::Act(Step::Permit { .. })
     ));
 }

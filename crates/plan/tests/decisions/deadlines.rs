@@ -6,11 +6,15 @@ use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Reason, Step, View,
     reason::Stalls,
-    request::Requests,
-    rollout,
-    stage::{HandOver, Stage, StageKind},
-    want::Deadlines,
-    workload::{Evictions, Strategy},
+    rolling::{
+        self,
+        known::{
+            request::Requests,
+            stage::{HandOver, Stage, StageKind},
+            want::Deadlines,
+            workload::{Evictions, Strategy},
+        },
+    },
 };
 
 use crate::support::{
@@ -37,7 +41,7 @@ fn lacking(kind: StageKind, what: fn(&mut View)) -> View {
 }
 
 fn after(view: &View, time: Duration) -> Decision {
-    rollout::plan(&want(NEW), view, noon() + time).decision
+    rolling::plan(&want(NEW), view, noon() + time).decision
 }
 
 type Lack = fn(&mut View);
@@ -93,14 +97,14 @@ fn the_limits_are_the_documented_ones_by_default(#[case] kind: StageKind, #[case
 fn a_stage_counts_from_its_own_start(#[case] before: StageKind, #[case] now: StageKind, #[case] what: Lack) {
     let mut view = lacking(before, what);
     let late = noon() + Duration::from_hours(1);
-    let plan = rollout::plan(&want(NEW), &view, late);
+    let plan = rolling::plan(&want(NEW), &view, late);
     assert!(matches!(plan.decision, Decision::Wait { .. }), "{:?}", plan.decision);
     let begun = plan.record.as_ref().and_then(|record| record.stage.clone());
     assert_eq!(begun, Some(Stage { kind: now, pod: name(2), since: late }));
 
     view.record = plan.record;
     let limit = now.deadline(&want(NEW).deadlines);
-    let ask = |time| answer(&rollout::plan(&want(NEW), &view, late + time).decision);
+    let ask = |time| answer(&rolling::plan(&want(NEW), &view, late + time).decision);
     assert!(matches!(ask(limit.saturating_sub(TICK)), Wait(_)));
     assert_eq!(ask(limit), Halt(Reason::DeadlineExceeded));
 }
@@ -124,7 +128,7 @@ fn the_clock_of_a_replacement_runs_from_the_permit_until_the_pod_is_ready() {
 fn a_clock_that_was_set_back_ends_nothing() {
     let view = lacking(StageKind::Join, |view| member_mut(view, 2).healthy = Fact::Known(false));
     let earlier = noon() - Duration::from_hours(10);
-    assert_eq!(answer(&rollout::plan(&want(NEW), &view, earlier).decision), Wait(Reason::MemberUnhealthy));
+    assert_eq!(answer(&rolling::plan(&want(NEW), &view, earlier).decision), Wait(Reason::MemberUnhealthy));
 }
 
 #[rstest]
@@ -144,17 +148,17 @@ fn it_goes_on_by_itself_after_a_deadline(#[case] kind: StageKind, #[case] what: 
 #[case::behind(StageKind::Sync, |view: &mut View| member_mut(view, 2).position = Fact::Known(Some(0)))]
 fn a_member_that_hangs_on_the_way_back_calls_a_person(#[case] kind: StageKind, #[case] what: Lack) {
     let mut view = lacking(kind, what);
-    let back = rollout::plan(&want(OLD), &view, noon());
+    let back = rolling::plan(&want(OLD), &view, noon());
     assert_eq!(answer(&back.decision), Act("TemplateWritten"));
     view.record = back.record;
     view.workload.image = image(OLD);
     (view.workload.update_revision, view.workload.strategy) = (revision(OLD), Strategy::RollingUpdate { partition: 3 });
     let late = noon() + Duration::from_hours(1);
-    let begun = rollout::plan(&want(OLD), &view, late);
+    let begun = rolling::plan(&want(OLD), &view, late);
     assert!(matches!(begun.decision, Decision::Wait { .. }), "{:?}", begun.decision);
     view.record = begun.record;
     let limit = kind.deadline(&want(OLD).deadlines);
-    let ask = |view: &View, time| answer(&rollout::plan(&want(OLD), view, late + time).decision);
+    let ask = |view: &View, time| answer(&rolling::plan(&want(OLD), view, late + time).decision);
     assert!(matches!(ask(&view, limit.saturating_sub(TICK)), Wait(_)));
     assert_eq!(ask(&view, limit), Halt(Reason::DeadlineExceeded));
 
@@ -187,7 +191,7 @@ fn a_hand_over_is_waited_for_until_its_limit_and_then_tried_again() {
     assert_eq!(answer(&after(&view, Duration::ZERO)), Wait(Reason::AwaitingHandOver));
     assert_eq!(answer(&after(&view, limit.saturating_sub(TICK))), Wait(Reason::AwaitingHandOver));
 
-    let again = rollout::plan(&want(NEW), &view, noon() + limit);
+    let again = rolling::plan(&want(NEW), &view, noon() + limit);
     assert_eq!(again.decision, Decision::Act(Step::HandOver { from: name(1), to: name(2) }));
     let record = again.record.expect("the upgrade goes on");
     let stage = record.hand_over.expect("it was asked");
@@ -199,7 +203,7 @@ fn a_hand_over_is_waited_for_until_its_limit_and_then_tried_again() {
 fn a_hand_over_keeps_its_clock_while_another_member_flaps() {
     let mut view = asked(4);
     member_mut(&mut view, 2).healthy = Fact::Known(false);
-    let flapping = rollout::plan(&want(NEW), &view, noon() + Duration::from_secs(10));
+    let flapping = rolling::plan(&want(NEW), &view, noon() + Duration::from_secs(10));
     assert_eq!(answer(&flapping.decision), Wait(Reason::MemberUnhealthy));
     view.record = flapping.record;
     assert_eq!(record_mut(&mut view).hand_over.as_ref().map(|asked| (asked.since, asked.attempts)), Some((noon(), 4)));
@@ -216,7 +220,7 @@ fn a_hand_over_that_never_comes_about_calls_a_person_and_is_asked_for_no_more() 
     assert_eq!(answer(&after(&view, Duration::ZERO)), Halt(Reason::HandOverFailed));
     assert_eq!(answer(&after(&view, Duration::from_hours(24))), Halt(Reason::HandOverFailed));
     let retried = View { requests: Requests { retry: true, ..Requests::default() }, ..view };
-    let again = rollout::plan(&want(NEW), &retried, noon());
+    let again = rolling::plan(&want(NEW), &retried, noon());
     assert_eq!(answer(&again.decision), Act("HandOver"), "a person asks to try again");
     assert_eq!(again.record.and_then(|record| record.hand_over).map(|asked| asked.attempts), Some(1));
 }
@@ -225,7 +229,7 @@ fn a_hand_over_that_never_comes_about_calls_a_person_and_is_asked_for_no_more() 
 fn a_hand_over_that_came_about_late_is_followed_by_the_permit() {
     let mut view = asked(3);
     view.quorum.leader = Fact::Known(name(2));
-    let plan = rollout::plan(&want(NEW), &view, noon() + Duration::from_hours(1));
+    let plan = rolling::plan(&want(NEW), &view, noon() + Duration::from_hours(1));
     assert_eq!(plan.decision, Decision::Act(Step::Permit { pod: name(1), partition: 1 }));
 }
 
@@ -234,7 +238,7 @@ fn an_election_that_is_under_way_is_waited_for() {
     let mut view = asked(1);
     view.quorum.leader = unknown();
     assert_eq!(answer(&after(&view, Duration::ZERO)), Wait(Reason::AwaitingHandOver));
-    let late = rollout::plan(&want(NEW), &view, noon() + Duration::from_hours(1));
+    let late = rolling::plan(&want(NEW), &view, noon() + Duration::from_hours(1));
     assert_eq!(answer(&late.decision), Wait(Reason::LeaderUnknown));
     let asked = |record: &Option<windlass_plan::Record>| record.as_ref().and_then(|record| record.hand_over.clone());
     assert_eq!(asked(&late.record), asked(&view.record), "what was asked for is not forgotten");
@@ -245,7 +249,7 @@ fn an_election_that_is_under_way_is_waited_for() {
 fn an_election_after_a_member_was_done_starts_no_clock() {
     let mut view = half_way(3, 1, 1);
     view.quorum.leader = unknown();
-    let plan = rollout::plan(&want(NEW), &view, noon());
+    let plan = rolling::plan(&want(NEW), &view, noon());
     assert_eq!(answer(&plan.decision), Wait(Reason::LeaderUnknown));
     assert_eq!(plan.record.and_then(|record| record.stage), None);
 }

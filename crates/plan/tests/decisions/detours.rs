@@ -6,9 +6,8 @@ use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Hold, Reason, Step,
     approval::Mode,
-    outcome::{CONCURRENT_OPERATION, ExternalGate, Outcome, When},
-    snapshot::Progress,
-    workload::Evictions,
+    gate::{CONCURRENT_OPERATION, ExternalGate, Outcome, When},
+    rolling::known::{snapshot::Progress, workload::Evictions},
 };
 
 use crate::support::{

@@ -8,8 +8,8 @@ use windlass_plan::{
     Decision, Fact, Forecast, Hold, Order, Reason, Step, Trouble, View, Want,
     approval::Mode,
     forecast::{End, Move, Note, forecast},
-    outcome::{CONCURRENT_OPERATION, ExternalGate, NODE_DRAIN, Outcome, State},
-    workload::Strategy as Update,
+    gate::{CONCURRENT_OPERATION, ExternalGate, NODE_DRAIN, Outcome, State},
+    rolling::known::workload::Strategy as Update,
 };
 
 use crate::support::{
@@ -161,7 +161,7 @@ fn a_switch_of_the_strategy_is_told() {
 
     let to_roll = Want { order: Some(Order::ReverseOrdinal), ..want(NEW) };
     let mut found = rest_on_delete(3, 1);
-    found.workload.current_revision = windlass_plan::workload::Revision::new("the first one ever");
+    found.workload.current_revision = windlass_plan::rolling::known::workload::Revision::new("the first one ever");
     let seen = foresee(&to_roll, &found);
     assert_eq!(words(&seen)[..2], ["StrategySwitched", "TemplateWritten"]);
     assert_eq!(reasons(&seen.steps[1].after), [Reason::ControllerBehind, Reason::AwaitingConclusion]);

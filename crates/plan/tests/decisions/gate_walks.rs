@@ -7,7 +7,7 @@ use proptest::{collection, prelude::*, sample};
 use windlass_plan::{
     Decision, Fact, Hold, Order, Reason, Step,
     approval::Mode,
-    outcome::{CONCURRENT_OPERATION, ExternalGate, NODE_DRAIN, Outcome},
+    gate::{CONCURRENT_OPERATION, ExternalGate, NODE_DRAIN, Outcome},
 };
 
 use crate::support::{
@@ -176,7 +176,7 @@ proptest! {
     #[test]
     fn what_is_told_of_gates_is_what_is_done(script in any_script()) {
         let world = walk(&script);
-        let plan = windlass_plan::rollout::plan(&world.want, &world.view, world.now);
+        let plan = windlass_plan::rolling::plan(&world.want, &world.view, world.now);
         if let Decision::Act(Step::Permit { .. } | Step::Replace { .. } | Step::HandOver { .. }) = plan.decision {
             prop_assert!(!plan.gates.is_empty() && plan.gates.iter().all(|gate| !gate.state.blocks()), "{:?}", plan.gates);
         }

@@ -7,13 +7,16 @@ use std::time::Duration;
 use windlass_plan::{
     Fact, Hold, Member, Reason, View, Want,
     approval::Mode,
-    gate::{Ask, BEFORE_RESTART, first_objection},
-    outcome::{
-        CONCURRENT_OPERATION, ExternalGate, GateState, NODE_DRAIN, Outcome, State, check_overrides, evaluate,
-        overridable, overridable_names,
-    },
-    prepull::{self, Pull, Pulls},
+    gate::{CONCURRENT_OPERATION, ExternalGate, GateState, NODE_DRAIN, Outcome, State},
     quorum::Complaint,
+    rolling::{
+        gates::{
+            ask::Ask,
+            list::{BEFORE_RESTART, check_overrides, evaluate, first_objection, overridable, overridable_names},
+            prepull,
+        },
+        known::pulls::{Pull, Pulls},
+    },
 };
 
 use crate::support::{
@@ -296,7 +299,8 @@ const ROWS: &[Row] = &[
     // It was asked about before the permit.
     Row(prepull::NAME, Right, None, |scene| {
         scene.pulls(Pull::Missing);
-        scene.view.workload.strategy = windlass_plan::workload::Strategy::RollingUpdate { partition: 3 };
+        scene.view.workload.strategy =
+            windlass_plan::rolling::known::workload::Strategy::RollingUpdate { partition: 3 };
     }),
     Row(prepull::NAME, Wrong, Some(Reason::AwaitingImage), |scene| scene.pulls(Pull::Missing)),
     Row(prepull::NAME, Wrong, Some(Reason::AwaitingImage), |scene| scene.pulls(running(599, None))),

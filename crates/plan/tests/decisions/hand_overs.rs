@@ -2,10 +2,15 @@
 
 use rstest::rstest;
 use windlass_plan::{
-    Fact, Step, View, Want, handover,
-    request::{GivenUp, Requests, Way},
-    stage::HandOver,
-    want::OnDeadline,
+    Fact, Step, View, Want,
+    rolling::{
+        known::{
+            request::{GivenUp, Requests, Way},
+            stage::HandOver,
+            want::OnDeadline,
+        },
+        takeover,
+    },
 };
 
 use crate::support::{NEW, NEWER, OLD, half_way, name, noon, record_mut, target, want, window};
@@ -22,7 +27,7 @@ type Change = fn(&mut Want, &mut View);
 #[test]
 fn what_was_asked_for_is_asked_once_more_and_counted() {
     let (want, view) = scene();
-    let (step, record) = handover::finish(&want, &view, noon()).unwrap();
+    let (step, record) = takeover::finish(&want, &view, noon()).unwrap();
     assert_eq!(step, Step::HandOver { from: name(1), to: name(2) });
     assert_eq!(record.hand_over.map(|asked| asked.attempts), Some(2));
 }
@@ -50,7 +55,7 @@ fn what_was_asked_for_is_asked_once_more_and_counted() {
 fn what_nobody_wants_is_not_finished(#[case] change: Change) {
     let (mut want, mut view) = scene();
     change(&mut want, &mut view);
-    assert_eq!(handover::finish(&want, &view, noon()), None);
+    assert_eq!(takeover::finish(&want, &view, noon()), None);
 }
 
 /// On the way back the hand-over belongs to the way back.
@@ -62,5 +67,5 @@ fn a_hand_over_of_the_way_back_is_finished() {
     record.reverting = true;
     want.allow_downgrade = true;
     view.given_up = Some(GivenUp { target: want.target.clone(), way: Way::Back });
-    assert!(handover::finish(&want, &view, noon()).is_some());
+    assert!(takeover::finish(&want, &view, noon()).is_some());
 }

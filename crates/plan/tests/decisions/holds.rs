@@ -4,8 +4,8 @@ use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Reason, Step, Trouble, View, Want,
     quorum::Complaint,
+    rolling::known::workload::{Evictions, Strategy},
     trouble::Log,
-    workload::{Evictions, Strategy},
 };
 
 use crate::support::{

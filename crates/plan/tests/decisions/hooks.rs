@@ -3,9 +3,11 @@
 use rstest::rstest;
 use windlass_plan::{
     Hold, Reason, View, Want,
-    outcome::{ExternalGate, Outcome, When},
-    want::Trigger,
-    workload::{Evictions, Strategy},
+    gate::{ExternalGate, Outcome, When},
+    rolling::known::{
+        want::Trigger,
+        workload::{Evictions, Strategy},
+    },
 };
 
 use crate::support::{Answer, NEW, answer, decide, half_way, noon, record_mut, rest, rest_on_delete, revision, want};

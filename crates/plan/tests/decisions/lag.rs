@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use windlass_plan::{Fact, Plan, Reason, View, rollout, stage::StageKind};
+use windlass_plan::{
+    Fact, Plan, Reason, View,
+    rolling::{self, known::stage::StageKind},
+};
 
 use crate::support::{Answer, NEW, answer, half_way, hold, member_mut, name, noon, record_mut, theirs, unknown, want};
 
@@ -20,7 +23,7 @@ fn look(view: &mut View, second: u64, leader: u64, followers: u64) -> Plan {
     for (index, position) in [(0, leader), (1, followers), (2, followers)] {
         member_mut(view, index).position = Fact::Known(Some(position));
     }
-    let plan = rollout::plan(&want(NEW), view, noon() + Duration::from_secs(second));
+    let plan = rolling::plan(&want(NEW), view, noon() + Duration::from_secs(second));
     view.record.clone_from(&plan.record);
     plan
 }

@@ -6,14 +6,17 @@ use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Hold, MemberName, Order, Reason, Step, View, Want,
     approval::Mode,
-    handover,
-    parking::Parked,
-    permit,
-    poison::Proof,
-    rollout,
-    snapshot::Progress,
-    stage::HandOver,
-    workload::{Evictions, Strategy},
+    rolling::{
+        self, handover,
+        known::{
+            parked::Parked,
+            proof::Proof,
+            snapshot::Progress,
+            stage::HandOver,
+            workload::{Evictions, Strategy},
+        },
+        permit,
+    },
 };
 
 use crate::support::{
@@ -531,13 +534,13 @@ fn a_leader_that_keeps_coming_back_is_asked_only_so_often() {
     let later = noon() + want(NEW).deadlines.step_down;
     let ask = |attempts| {
         let (want, view) = stepping_down(attempts);
-        answer(&rollout::plan(&want, &view, later).decision)
+        answer(&rolling::plan(&want, &view, later).decision)
     };
     assert_eq!((ask(1), ask(3)), (Act("HandOver"), Act("HandOver")));
     assert_eq!(ask(4), Halt(Reason::HandOverFailed));
     let (want, mut view) = stepping_down(4);
     view.resumed = true;
-    let again = rollout::plan(&want, &view, later);
+    let again = rolling::plan(&want, &view, later);
     assert_eq!(answer(&again.decision), Act("HandOver"), "a person asks to try again");
     assert_eq!(again.record.and_then(|record| record.hand_over).map(|asked| asked.attempts), Some(1));
 }

@@ -4,10 +4,15 @@ use std::time::Duration;
 
 use rstest::rstest;
 use windlass_plan::{
-    Decision, Fact, Reason, Step, Trouble, View, Want, rollout,
-    stage::StageKind,
+    Decision, Fact, Reason, Step, Trouble, View, Want,
+    rolling::{
+        self,
+        known::{
+            stage::StageKind,
+            workload::{Evictions, Strategy},
+        },
+    },
     trouble::Exit,
-    workload::{Evictions, Strategy},
 };
 
 use crate::support::{
@@ -68,7 +73,7 @@ fn a_trouble_is_told_at_once_and_stalls_at_its_deadline(
     #[case] words: &[&str],
 ) {
     let view = troubled(trouble);
-    let ask = |after: Duration| rollout::plan(&want(NEW), &view, noon() + after).decision;
+    let ask = |after: Duration| rolling::plan(&want(NEW), &view, noon() + after).decision;
     for (after, expected) in [(Duration::ZERO, Wait(reason)), (want(NEW).deadlines.ready, Halt(reason))] {
         let decision = ask(after);
         assert_eq!(answer(&decision), expected);
@@ -116,11 +121,11 @@ fn a_trouble_of_a_member_whose_turn_is_to_come_holds_too() {
 fn a_ready_pod_that_is_no_member_is_named(#[case] change: fn(&mut View), #[case] words: &str) {
     let mut view = half_way(3, 0, 1);
     change(&mut view);
-    let begun = rollout::plan(&want(NEW), &view, noon());
+    let begun = rolling::plan(&want(NEW), &view, noon());
     assert_eq!(answer(&begun.decision), Wait(Reason::MemberNotJoined));
     assert!(hold(&begun.decision).message.contains(words), "{:?}", begun.decision);
     view.record = begun.record;
-    let late = rollout::plan(&want(NEW), &view, noon() + want(NEW).deadlines.health).decision;
+    let late = rolling::plan(&want(NEW), &view, noon() + want(NEW).deadlines.health).decision;
     assert_eq!(answer(&late), Halt(Reason::MemberNotJoined));
 }
 

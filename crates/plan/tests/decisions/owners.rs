@@ -5,11 +5,16 @@ use std::time::Duration;
 use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Hold, Plan, Reason, Step, View, Want,
-    contest::Contest,
-    owners::{Field, MANAGER, Operation, Owner, Owners},
-    permit, rollout,
-    want::Trigger,
-    workload::{Evictions, Strategy},
+    rolling::{
+        self,
+        known::{
+            contest::Contest,
+            owners::{Field, MANAGER, Operation, Owner, Owners},
+            want::Trigger,
+            workload::{Evictions, Strategy},
+        },
+        permit,
+    },
 };
 
 use crate::support::{
@@ -196,7 +201,7 @@ pub fn leadership_does_not_wander_where_kubernetes_goes_on_by_itself() {
 fn nothing_goes_on_until_a_person_resumes() {
     let view = reset(&held(&rest(3, 2)), 0);
     let view = written(&view, &plan(&want(NEW), &view));
-    let later = |view: &View| rollout::plan(&want(NEW), view, noon() + Duration::from_hours(9));
+    let later = |view: &View| rolling::plan(&want(NEW), view, noon() + Duration::from_hours(9));
     let halted = later(&view);
     assert_eq!(answer(&halted.decision), Answer::Halt(Reason::FieldOwned));
     let view = View { record: halted.record, resumed: true, ..view };

@@ -1,7 +1,10 @@
 //! Ways between versions that a system does not support (H20), and members without a vote.
 
 use rstest::rstest;
-use windlass_plan::{Decision, Reason, Step, Want, path, rollout};
+use windlass_plan::{
+    Decision, Reason, Step, Want, path,
+    rolling::{self, known::workload::Evictions},
+};
 
 use crate::support::{
     Answer::{self, Halt},
@@ -127,7 +130,7 @@ fn a_revert_to_a_patch_release_needs_nobody_who_stays() {
 #[case::at_rest(rest(3, 0))]
 #[case::half_way(half_way(3, 0, 1))]
 fn a_learner_holds_and_is_named(#[case] mut view: windlass_plan::View) {
-    view.evictions = windlass_plan::workload::Evictions::Open;
+    view.evictions = Evictions::Open;
     view.quorum.learners = vec!["pd-9".into()];
     let decision = decide(&want(crate::support::NEW), &view);
     assert_eq!(answer(&decision), Halt(Reason::MembersDoNotMatch));
@@ -163,6 +166,6 @@ fn a_learner_that_is_meant_to_stay_does(#[case] meant: bool, #[case] learner: &s
 fn a_learner_takes_a_permit_back() {
     let mut view = crate::support::permitted(3, 0, 1);
     view.quorum.learners = vec!["pd-9".into()];
-    let decision = rollout::plan(&want(crate::support::NEW), &view, noon()).decision;
+    let decision = rolling::plan(&want(crate::support::NEW), &view, noon()).decision;
     assert_eq!(answer(&decision), Answer::Act("PermitTakenBack"));
 }

@@ -1,7 +1,7 @@
 //! A pause at any point stops everything that is not on its way already, and costs nothing (H43).
 
 use rstest::rstest;
-use windlass_plan::{Decision, Reason, Step, workload::Evictions};
+use windlass_plan::{Decision, Reason, Step, rolling::known::workload::Evictions};
 
 use crate::support::{Answer, NEW, answer, world::World};
 

@@ -4,9 +4,14 @@ use std::time::Duration;
 
 use rstest::rstest;
 use windlass_plan::{
-    Decision, Fact, Reason, Step, View, Want, rollout,
-    stage::StageKind,
-    workload::{Evictions, Strategy},
+    Decision, Fact, Reason, Step, View, Want,
+    rolling::{
+        self,
+        known::{
+            stage::StageKind,
+            workload::{Evictions, Strategy},
+        },
+    },
 };
 
 use crate::support::{
@@ -93,7 +98,7 @@ fn a_new_wish_leaves_the_permit_of_the_old_one_standing() {
 #[test]
 fn a_frozen_controller_is_waited_for_and_then_a_person_is_called() {
     let (want, view) = (want(NEW), permitted(3, 0, 0));
-    let ask = |after: Duration| rollout::plan(&want, &view, noon() + after).decision;
+    let ask = |after: Duration| rolling::plan(&want, &view, noon() + after).decision;
     let just_before = ask(want.deadlines.ready.saturating_sub(Duration::from_nanos(1)));
     assert_eq!(answer(&just_before), Answer::Wait(Reason::AwaitingReplacement));
     assert_eq!(answer(&ask(want.deadlines.ready)), Answer::Halt(Reason::AwaitingReplacement));

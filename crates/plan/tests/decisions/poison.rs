@@ -5,10 +5,15 @@ use std::time::Duration;
 use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Reason, Step, Trouble, View, Want,
-    poison::{self, Proof},
-    rollout,
-    stage::StageKind,
-    workload::{Evictions, Strategy},
+    rolling::{
+        self,
+        known::{
+            proof::Proof,
+            stage::{Stage, StageKind},
+            workload::{Evictions, Strategy},
+        },
+        poison,
+    },
 };
 
 use crate::support::{
@@ -57,21 +62,21 @@ type Change = fn(&mut Want, &mut View);
     pod_mut(view, 2).ready_since = Some(noon());
     member_mut(view, 2).healthy = unknown();
     let since = noon() - want(NEW).deadlines.health;
-    record_mut(view).stage = Some(windlass_plan::stage::Stage { since, ..stage(StageKind::Join, 2) });
+    record_mut(view).stage = Some(Stage { since, ..stage(StageKind::Join, 2) });
 }, Act("TemplateWritten"))]
 #[case::its_clock_ran_out_and_it_has_led(|_: &mut Want, view: &mut View| {
     pod_mut(view, 2).ready_since = Some(noon());
     member_mut(view, 2).healthy = unknown();
     record_mut(view).highest_led = Some(version(NEW));
     let since = noon() - want(NEW).deadlines.health;
-    record_mut(view).stage = Some(windlass_plan::stage::Stage { since, ..stage(StageKind::Join, 2) });
+    record_mut(view).stage = Some(Stage { since, ..stage(StageKind::Join, 2) });
 }, Halt(Reason::MemberNotJoined))]
 #[case::it_is_healthy_and_only_behind(|_: &mut Want, view: &mut View| {
     pod_mut(view, 2).ready_since = Some(noon());
     pod_mut(view, 2).trouble = None;
     *member_mut(view, 2) = windlass_plan::Member { position: Fact::Known(Some(0)), ..crate::support::member(NEW) };
     let since = noon() - Duration::from_hours(1);
-    record_mut(view).stage = Some(windlass_plan::stage::Stage { since, ..stage(StageKind::Sync, 2) });
+    record_mut(view).stage = Some(Stage { since, ..stage(StageKind::Sync, 2) });
 }, Halt(Reason::DeadlineExceeded))]
 fn a_template_is_put_back_at_once_when(#[case] change: Change, #[case] expected: Answer) {
     let (mut want, mut view) = (want(NEW), poisoned());
@@ -88,7 +93,7 @@ fn a_template_is_put_back_at_once_when(#[case] change: Change, #[case] expected:
 #[test]
 fn it_is_told_at_once_and_a_person_is_called_at_the_deadline() {
     let view = put_back();
-    let at = |after: Duration| rollout::plan(&want(NEW), &view, noon() + after).decision;
+    let at = |after: Duration| rolling::plan(&want(NEW), &view, noon() + after).decision;
     let soon = at(Duration::ZERO);
     assert_eq!(answer(&soon), Wait(Reason::CrashLooping));
     let late = at(want(NEW).deadlines.ready);
@@ -131,13 +136,13 @@ fn nobody_is_touched_while_it_is_put_back(#[case] change: Change, #[case] expect
 fn evictions_stay_held_while_the_broken_one_is_down() {
     let mut view = put_back();
     let late = noon() + Duration::from_hours(1);
-    assert_eq!(answer(&rollout::plan(&want(NEW), &view, late).decision), Halt(Reason::TemplatePutBack));
+    assert_eq!(answer(&rolling::plan(&want(NEW), &view, late).decision), Halt(Reason::TemplatePutBack));
     // Ready, and not joined: still down because of us.
     pod_mut(&mut view, 2).ready_since = Some(noon());
     pod_mut(&mut view, 2).trouble = None;
     let told = plan(&want(NEW), &view);
     view.record = told.record;
-    assert_eq!(answer(&rollout::plan(&want(NEW), &view, late).decision), Halt(Reason::TemplatePutBack));
+    assert_eq!(answer(&rolling::plan(&want(NEW), &view, late).decision), Halt(Reason::TemplatePutBack));
 }
 
 /// [`NEW`] is broken, its first member waits for it, and a person is called.
@@ -240,7 +245,7 @@ fn a_member_of_another_version_is_no_reason_to_go_back(#[case] led: Option<&str>
     let record = record_mut(&mut view);
     (record.proof, record.highest_led) = (Proof::Pending, led.map(version));
     record.stage = Some(stage(StageKind::Join, 2));
-    let late = rollout::plan(&want(NEW), &view, noon() + Duration::from_hours(1)).decision;
+    let late = rolling::plan(&want(NEW), &view, noon() + Duration::from_hours(1)).decision;
     assert_eq!(answer(&late), expected, "{late:?}");
 }
 

@@ -6,7 +6,7 @@ use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Reason, Step,
     forecast::{End, forecast},
-    prepull::{Pull, Pulls},
+    rolling::known::pulls::{Pull, Pulls},
 };
 
 use crate::support::{NEW, NEWER, OLD, image, noon, rest, unknown, want, world::World};
@@ -84,7 +84,7 @@ fn what_is_not_known_blocks() {
     let (mut want, mut view) = (want(NEW), rest(3, 0));
     want.pre_pull = Some(Duration::from_mins(10));
     view.pulls = unknown();
-    let plan = windlass_plan::rollout::plan(&want, &view, noon());
+    let plan = windlass_plan::rolling::plan(&want, &view, noon());
     assert!(matches!(plan.decision, Decision::Wait { on, .. } if on.reason == Reason::AwaitingImage));
 }
 

@@ -5,15 +5,19 @@ use std::{collections::BTreeMap, time::Duration};
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use windlass_plan::{
     Decision, Fact, MemberName, Order, Step, View, Want,
-    poison::Proof,
-    prepull::Pull,
     quorum::{can_spare_one, majority},
-    request::{Requests, Way},
-    rollout,
-    snapshot::{Attempt, Progress},
+    rolling::{
+        self,
+        known::{
+            proof::Proof,
+            pulls::Pull,
+            request::{Requests, Way},
+            snapshot::{Attempt, Progress},
+            want::Trigger,
+            workload::{Evictions, Strategy as Update},
+        },
+    },
     trouble::Log,
-    want::Trigger,
-    workload::{Evictions, Strategy as Update},
 };
 
 use crate::support::{Answer, answer, arbitrary::anything, noon};
@@ -23,7 +27,7 @@ fn config() -> ProptestConfig {
 }
 
 fn plan(want: &Want, view: &View) -> windlass_plan::Plan {
-    rollout::plan(want, view, noon())
+    rolling::plan(want, view, noon())
 }
 
 /// Who would be down, or without leadership, because of this decision.
@@ -63,8 +67,8 @@ proptest! {
     #[test]
     fn there_is_always_a_decision_and_always_the_same((want, view) in anything(), ago in -100_000_i64..100_000) {
         let now = crate::support::at(noon().as_second() - ago);
-        let first = rollout::plan(&want, &view, now);
-        prop_assert_eq!(&rollout::plan(&want, &view, now), &first);
+        let first = rolling::plan(&want, &view, now);
+        prop_assert_eq!(&rolling::plan(&want, &view, now), &first);
         match &first.decision {
             Decision::Wait { on, recheck } => {
                 prop_assert!(!on.message.is_empty());

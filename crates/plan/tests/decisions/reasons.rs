@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use rstest::rstest;
 use strum::IntoEnumIterator;
-use windlass_plan::{Hold, Reason, Step, snapshot::Attempt, stage::StageKind, workload::Strategy};
+use windlass_plan::{
+    Hold, Reason, Step,
+    rolling::known::{snapshot::Attempt, stage::StageKind, workload::Strategy},
+};
 
 use crate::support::{name, noon, target};
 

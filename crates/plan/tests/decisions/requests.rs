@@ -4,8 +4,10 @@ use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Reason,
     quorum::Complaint,
-    request::{Requests, Way},
-    want::OnDeadline,
+    rolling::known::{
+        request::{Requests, Way},
+        want::OnDeadline,
+    },
 };
 
 use crate::support::{NEW, NEWER, OLD, hold, image, member_mut, target, world::World};

@@ -5,7 +5,10 @@ use std::time::Duration;
 use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Reason, Step, View, Want,
-    snapshot::{Attempt, FRESH, Progress},
+    rolling::{
+        known::snapshot::{Attempt, Progress},
+        snapshot::FRESH,
+    },
 };
 
 use crate::support::{
@@ -107,7 +110,10 @@ fn the_next_attempt_has_the_next_number(#[case] view: View) {
 #[case::for_this_upgrade(target(NEW), false)]
 #[case::for_another(target(NEWER), false)]
 #[case::for_one_that_has_begun(target(NEW), true)]
-fn as_long_as_one_runs_no_other_is_asked_for(#[case] target: windlass_plan::want::Target, #[case] spent: bool) {
+fn as_long_as_one_runs_no_other_is_asked_for(
+    #[case] target: windlass_plan::rolling::known::want::Target,
+    #[case] spent: bool,
+) {
     let attempt = Attempt { target, spent, ..attempt(Duration::ZERO) };
     let running = seen(Duration::ZERO, Fact::Known(Progress::Running));
     let view = View { attempt: Some(attempt), resumed: true, ..running };

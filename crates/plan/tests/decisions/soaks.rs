@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rstest::rstest;
-use windlass_plan::{Decision, Fact, Pod, Reason, Step, View, Want, rollout};
+use windlass_plan::{Decision, Fact, Pod, Reason, Step, View, Want, rolling};
 
 use crate::support::{
     Answer, NEW, OLD, answer, half_way, member_mut, name, noon, pod_mut, record_mut, target, theirs, unknown, want,
@@ -24,20 +24,20 @@ fn scene() -> (Want, View) {
 #[test]
 fn the_next_one_goes_when_the_soak_is_over_and_not_a_tick_earlier() {
     let (want, view) = scene();
-    let early = rollout::plan(&want, &view, noon() + Duration::from_secs(1)).decision;
+    let early = rolling::plan(&want, &view, noon() + Duration::from_secs(1)).decision;
     let Decision::Wait { on, recheck } = early else { panic!("{early:?}") };
     assert_eq!((on.reason, on.until, recheck), (Reason::Soaking, Some(noon() + SOAK), Duration::from_secs(599)));
     assert!(on.message.contains("pd-2") && on.message.contains("1970-01-01T12:10:00Z"), "{}", on.message);
-    assert_eq!(answer(&rollout::plan(&want, &view, noon() + SOAK - TICK).decision), Answer::Wait(Reason::Soaking));
-    assert_eq!(answer(&rollout::plan(&want, &view, noon() + SOAK).decision), Answer::Act("MemberPermitted"));
+    assert_eq!(answer(&rolling::plan(&want, &view, noon() + SOAK - TICK).decision), Answer::Wait(Reason::Soaking));
+    assert_eq!(answer(&rolling::plan(&want, &view, noon() + SOAK).decision), Answer::Act("MemberPermitted"));
 }
 
 #[test]
 fn leadership_waits_as_well() {
     let (want, mut view) = scene();
     view.quorum.leader = Fact::Known(name(1));
-    assert_eq!(answer(&rollout::plan(&want, &view, noon() + SOAK - TICK).decision), Answer::Wait(Reason::Soaking));
-    let over = rollout::plan(&want, &view, noon() + SOAK).decision;
+    assert_eq!(answer(&rolling::plan(&want, &view, noon() + SOAK - TICK).decision), Answer::Wait(Reason::Soaking));
+    let over = rolling::plan(&want, &view, noon() + SOAK).decision;
     assert_eq!(over, Decision::Act(Step::HandOver { from: name(1), to: name(2) }));
 }
 
@@ -52,11 +52,11 @@ fn a_member_that_flaps_begins_anew(#[case] flap: Flap) {
     let (want, view) = scene();
     let mut flapped = view.clone();
     flap(&mut flapped);
-    let seen = rollout::plan(&want, &flapped, noon() + Duration::from_mins(9)).record;
+    let seen = rolling::plan(&want, &flapped, noon() + Duration::from_mins(9)).record;
     assert_eq!(seen.as_ref().map(|record| record.settled_since.len()), Some(0));
     let back = noon() + Duration::from_mins(9) + Duration::from_secs(1);
     let well = View { record: seen, ..view };
-    let again = rollout::plan(&want, &well, back);
+    let again = rolling::plan(&want, &well, back);
     let Decision::Wait { on, .. } = again.decision else { panic!("{:?}", again.decision) };
     assert_eq!(on.until, Some(back + SOAK));
 }
@@ -67,7 +67,7 @@ fn a_flap_between_two_looks_begins_anew() {
     let back = noon() + Duration::from_mins(5);
     pod_mut(&mut view, 2).ready_since = Some(back);
     let look = noon() + SOAK;
-    let plan = rollout::plan(&want, &view, look);
+    let plan = rolling::plan(&want, &view, look);
     assert_eq!(plan.record.unwrap().settled_since.get(&name(2)), Some(&look));
     assert_eq!(answer(&plan.decision), Answer::Wait(Reason::Soaking));
 }

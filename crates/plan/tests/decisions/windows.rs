@@ -5,9 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rstest::rstest;
 use windlass_plan::{
-    Decision, Fact, Reason, Step, View, Want, rollout,
+    Decision, Fact, Reason, Step, View, Want,
+    rolling::{self, known::workload::Evictions},
     window::{NotAWindow, Window},
-    workload::Evictions,
 };
 
 use crate::support::{
@@ -76,7 +76,7 @@ fn a_window_is_open_or_says_when_it_opens(
 ) {
     let windows = windows.iter().map(|(schedule, minutes, zone)| window(schedule, *minutes, zone)).collect();
     let (want, view) = scene(windows);
-    let decision = rollout::plan(&want, &view, moment(now)).decision;
+    let decision = rolling::plan(&want, &view, moment(now)).decision;
     match (decision, opens) {
         (Decision::Act(Step::Permit { .. }), None) => {}
         (Decision::Wait { on, recheck }, Some(opens)) => {
@@ -100,12 +100,12 @@ fn outside_it_waits_until_the_very_opening(
 ) {
     let (want, view) = scene(vec![window(schedule, minutes, zone)]);
     let (now, opens) = (moment(now), moment(opens));
-    let Decision::Wait { on, recheck } = rollout::plan(&want, &view, now).decision else { panic!("it does not wait") };
+    let Decision::Wait { on, recheck } = rolling::plan(&want, &view, now).decision else { panic!("it does not wait") };
     assert_eq!((on.reason, on.until), (Reason::WindowClosed, Some(opens)));
     assert_eq!(now + recheck, opens, "exactly then");
     assert_eq!(on.message, format!("no maintenance window is open; the next one opens at {said}"));
-    assert_eq!(answer(&rollout::plan(&want, &view, opens).decision), Answer::Act("MemberPermitted"));
-    assert_eq!(answer(&rollout::plan(&want, &view, opens - TICK).decision), Answer::Wait(Reason::WindowClosed));
+    assert_eq!(answer(&rolling::plan(&want, &view, opens).decision), Answer::Act("MemberPermitted"));
+    assert_eq!(answer(&rolling::plan(&want, &view, opens - TICK).decision), Answer::Wait(Reason::WindowClosed));
 }
 
 #[rstest]
@@ -120,7 +120,7 @@ fn a_member_is_begun_only_if_it_will_be_done_in_time(
 ) {
     let (want, mut view) = scene(vec![window("0 2 * * *", 120, "UTC")]);
     record_mut(&mut view).durations = took.map(|seconds| (name(2), Duration::from_secs(seconds))).into_iter().collect();
-    let decision = rollout::plan(&want, &view, moment(now)).decision;
+    let decision = rolling::plan(&want, &view, moment(now)).decision;
     if begins {
         assert_eq!(answer(&decision), Answer::Act("MemberPermitted"));
         return;
@@ -137,7 +137,7 @@ fn windows_in_a_row_are_long_enough_together() {
     let rows = vec![window("0 2 * * *", 60, "UTC"), window("0 3 * * *", 60, "UTC"), window("30 3 * * *", 60, "UTC")];
     let (want, mut view) = scene(rows);
     record_mut(&mut view).durations = [(name(2), Duration::from_mins(150))].into();
-    let ask = |now| answer(&rollout::plan(&want, &view, moment(now)).decision);
+    let ask = |now| answer(&rolling::plan(&want, &view, moment(now)).decision);
     assert_eq!(ask("2026-05-05T02:00:00Z"), Answer::Act("MemberPermitted"));
     assert_eq!(ask("2026-05-05T02:00:01Z"), Answer::Wait(Reason::WindowClosed));
 }
@@ -147,7 +147,7 @@ fn the_slowest_one_counts() {
     let (want, mut view) = scene(vec![window("0 2 * * *", 120, "UTC")]);
     let minutes = |count| Duration::from_mins(count);
     record_mut(&mut view).durations = [(name(0), minutes(5)), (name(1), minutes(30)), (name(2), minutes(10))].into();
-    let ask = |now| answer(&rollout::plan(&want, &view, moment(now)).decision);
+    let ask = |now| answer(&rolling::plan(&want, &view, moment(now)).decision);
     assert_eq!(ask("2026-05-05T03:30:00Z"), Answer::Act("MemberPermitted"));
     assert_ne!(ask("2026-05-05T03:30:01Z"), Answer::Act("MemberPermitted"));
 }
@@ -156,7 +156,7 @@ fn the_slowest_one_counts() {
 fn leadership_is_not_handed_over_outside() {
     let (want, mut view) = scene(vec![window("0 2 * * *", 120, "UTC")]);
     view.quorum.leader = Fact::Known(name(1));
-    let ask = |now| answer(&rollout::plan(&want, &view, moment(now)).decision);
+    let ask = |now| answer(&rolling::plan(&want, &view, moment(now)).decision);
     assert_eq!(ask("2026-05-05T02:00:00Z"), Answer::Act("HandOver"));
     assert_eq!(ask("2026-05-05T04:00:00Z"), Answer::Wait(Reason::WindowClosed));
 }
@@ -165,7 +165,7 @@ fn leadership_is_not_handed_over_outside() {
 fn drains_go_on_while_it_waits_for_a_window() {
     let (want, mut view) = scene(vec![window("0 2 * * *", 120, "UTC")]);
     view.evictions = Evictions::HeldByUs;
-    let decision = rollout::plan(&want, &view, moment("2026-05-05T04:00:00Z")).decision;
+    let decision = rolling::plan(&want, &view, moment("2026-05-05T04:00:00Z")).decision;
     assert_eq!(answer(&decision), Answer::Act("EvictionsReleased"));
 }
 
@@ -173,7 +173,7 @@ fn drains_go_on_while_it_waits_for_a_window() {
 fn a_permit_is_taken_back_when_the_window_closes() {
     let want = Want { windows: vec![window("0 2 * * *", 120, "UTC")], ..want(NEW) };
     let view = permitted(3, 0, 1);
-    let ask = |now| rollout::plan(&want, &view, moment(now)).decision;
+    let ask = |now| rolling::plan(&want, &view, moment(now)).decision;
     assert_ne!(answer(&ask("2026-05-05T03:59:59Z")), Answer::Act("PermitTakenBack"));
     let taken = ask("2026-05-05T04:00:00Z");
     assert!(matches!(taken, Decision::Act(Step::TakeBack { .. })), "{taken:?}");
@@ -226,7 +226,7 @@ fn no_moment_is_too_strange(
     #[values("UTC", "Asia/Tokyo", "America/St_Johns")] zone: &str,
 ) {
     let (want, view) = scene(vec![window("0 2 * * *", 60, zone)]);
-    let _ = rollout::plan(&want, &view, now);
+    let _ = rolling::plan(&want, &view, now);
 }
 
 #[test]
@@ -256,7 +256,7 @@ proptest::proptest! {
         let now = Timestamp::from_second(start - start % 60).unwrap();
         let one = window(&format!("{minute} {hour} * * *"), length, zone);
         let (want, view) = scene(vec![one]);
-        let permitted = answer(&rollout::plan(&want, &view, now).decision) == Answer::Act("MemberPermitted");
+        let permitted = answer(&rolling::plan(&want, &view, now).decision) == Answer::Act("MemberPermitted");
         let zone = jiff::tz::TimeZoneDatabase::bundled().get(zone).unwrap();
         let mut open = false;
         let mut shown = None;

@@ -6,7 +6,7 @@ use rstest::rstest;
 use windlass_plan::{
     Fact, Hold, Reason,
     fleet::{Plan, Progress, TierName, Verdict, of_tier},
-    outcome::{ExternalGate, Outcome, State, When},
+    gate::{ExternalGate, Outcome, State, When},
 };
 
 use super::world::{V1, V2, V3, World, at, names, reason, serving, tier, want};

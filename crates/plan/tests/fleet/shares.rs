@@ -3,7 +3,7 @@
 use windlass_plan::{
     Fact, Hold, Reason,
     fleet::{Progress, TierName, Verdict},
-    outcome::{ExternalGate, Outcome},
+    gate::{ExternalGate, Outcome},
 };
 
 use super::world::{V1, V2, World, first, reason, serving, tier, want};

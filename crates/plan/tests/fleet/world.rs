@@ -12,7 +12,7 @@ use windlass_plan::{
         Amount, Diagnosis, Fence, Index, Item, ItemId, Lane, Plan, Progress, Record, Share, Stamp, Stamping, Standing,
         Tier, TierName, Verdict, View, Want, decide,
     },
-    outcome::ExternalGate,
+    gate::ExternalGate,
 };
 
 pub const V1: &str = "r/dicom:v1";

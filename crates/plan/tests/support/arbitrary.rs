@@ -5,14 +5,16 @@ use std::{collections::BTreeMap, time::Duration};
 use proptest::{collection, option, prelude::*, sample};
 use windlass_plan::{
     Fact, Member, MemberName, Order, Pod, Quorum, Record, View, Want, Workload, path,
-    poison::Proof,
-    prepull::{Pull, Pulls},
-    request::{GivenUp, Requests, Way},
-    snapshot::{Attempt, Progress},
-    stage::{HandOver, Stage, StageKind},
+    rolling::known::{
+        proof::Proof,
+        pulls::{Pull, Pulls},
+        request::{GivenUp, Requests, Way},
+        snapshot::{Attempt, Progress},
+        stage::{HandOver, Stage, StageKind},
+        want::{Deadlines, OnDeadline, Target, Trigger},
+        workload::{Evictions, Strategy as UpdateStrategy},
+    },
     trouble::Trouble,
-    want::{Deadlines, OnDeadline, Target, Trigger},
-    workload::{Evictions, Strategy as UpdateStrategy},
 };
 
 use super::{

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 use jiff::Timestamp;
 use windlass_plan::{
     MemberName, Pod, Step, View, Want,
-    approval::{Mode, Question},
-    outcome::{CONCURRENT_OPERATION, Outcome},
-    want::Target,
+    approval::Mode,
+    gate::{CONCURRENT_OPERATION, Outcome},
+    rolling::known::{approval::Question, want::Target},
 };
 
 use super::POSITION;

@@ -13,18 +13,22 @@ use jiff::Timestamp;
 use windlass_plan::{
     Decision, Fact, Hold, Member, MemberName, Order, Plan, Pod, Quorum, Reason, Record, Snapshot, Step, Version, View,
     Want, Workload,
-    approval::{Approvals, Mode, Question},
-    budget::{Budget, Counts},
-    owners::{Field, Operation, Owner, Owners},
+    approval::Mode,
     path,
-    poison::Proof,
-    request::Requests,
-    rollout,
-    snapshot::Progress,
-    stage::{Stage, StageKind},
-    want::{Deadlines, OnDeadline, Target, Trigger},
+    rolling::{
+        self,
+        known::{
+            approval::{Approvals, Question},
+            owners::{Field, Operation, Owner, Owners},
+            proof::Proof,
+            request::Requests,
+            snapshot::Progress,
+            stage::{Stage, StageKind},
+            want::{Deadlines, OnDeadline, Target, Trigger},
+            workload::{Budget, Counts, Evictions, Revision, Strategy},
+        },
+    },
     window::Window,
-    workload::{Evictions, Revision, Strategy},
 };
 
 /// What runs.
@@ -271,7 +275,7 @@ pub fn partition(view: &View) -> Option<u32> {
 
 /// The plan at [`noon`].
 pub fn plan(want: &Want, view: &View) -> Plan {
-    rollout::plan(want, view, noon())
+    rolling::plan(want, view, noon())
 }
 
 /// The decision at [`noon`].

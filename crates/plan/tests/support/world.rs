@@ -8,12 +8,16 @@ use std::{
 use jiff::Timestamp;
 use windlass_plan::{
     Decision, Fact, MemberName, Order, Pod, Step, Trouble, View, Want,
-    prepull::{Pull, Pulls},
-    request::Requests,
-    rollout,
-    snapshot::Progress,
-    want::Trigger,
-    workload::{Evictions, Revision, Strategy},
+    rolling::{
+        self,
+        known::{
+            pulls::{Pull, Pulls},
+            request::Requests,
+            snapshot::Progress,
+            want::Trigger,
+            workload::{Evictions, Revision, Strategy},
+        },
+    },
 };
 
 use super::{
@@ -103,8 +107,8 @@ impl World {
     /// One pass of the operator, and what Kubernetes makes of it.
     pub fn pass(&mut self) -> Decision {
         self.look_at_nodes();
-        let plan = rollout::plan(&self.want, &self.view, self.now);
-        assert_eq!(rollout::plan(&self.want, &self.view, self.now), plan, "the same view gives the same plan");
+        let plan = rolling::plan(&self.want, &self.view, self.now);
+        assert_eq!(rolling::plan(&self.want, &self.view, self.now), plan, "the same view gives the same plan");
         self.view.record = plan.record;
         self.view.approvals = plan.approvals;
         self.view.given_up = plan.given_up;

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use strum::IntoEnumIterator;
 use windlass_api::quorum_cluster::Deadlines;
-use windlass_plan::{Reason, stage::StageKind};
+use windlass_plan::{Reason, rolling::known::stage::StageKind};
 use windlass_rehearsal::setting::{ETCD, EXECUTOR, OPENBAO, PD, Setting};
 use windlass_sim::{
     harness::Cluster,

@@ -1,0 +1,79 @@
+//! What to do now, given what is wanted: mind what stands, then go on, or begin.
+
+use jiff::Timestamp;
+
+use crate::{
+    bug::{self, Bug},
+    hold::Hold,
+    reason::Reason,
+    rolling::{
+        follow,
+        known::{
+            decision::{Decision, SOON, halt, wait},
+            record::Record,
+            view::View,
+            want::{Trigger, Want},
+            workload::Strategy,
+        },
+        order, parking, permit, poison,
+        rest::at_rest,
+        under_way::under_way,
+    },
+};
+
+pub(crate) fn decide(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp) -> Decision {
+    if let Some(record) = record
+        && let Some(decision) = permit::mind(want, view, record, now)
+    {
+        return decision;
+    }
+    if want.paused {
+        return paused(want, view, record.as_mut(), now);
+    }
+    if let Some(record) = record
+        && want.trigger == Trigger::Version
+        && let Err(hold) = order::strategy_is_ours(view, record)
+    {
+        return halt(hold);
+    }
+    if !view.workload.observed && !bug::active(Bug::ControllerNotAwaited) {
+        return wait(
+            Hold::new(Reason::ControllerBehind, "the StatefulSet's controller has not seen the newest spec yet"),
+            SOON,
+        );
+    }
+    let partition = found_partition(view);
+    let decision = match (&record, want.trigger) {
+        (None, _) => return at_rest(want, view, record, partition, now),
+        (Some(_), Trigger::Version) => under_way(want, view, record, partition, now),
+        (Some(_), Trigger::Template) => follow::under_way(want, view, record, partition, now),
+    };
+    if decision == Decision::Done && record.take().is_some() {
+        return at_rest(want, view, record, partition, now);
+    }
+    decision
+}
+
+/// Nothing is begun. Where there is nothing to begin either, what is wanted is there, and that is what people and kstatus are told.
+fn paused(want: &Want, view: &View, record: Option<&mut Record>, now: Timestamp) -> Decision {
+    if let Some(decision) = parking::mind(view).filter(|_| record.is_none()) {
+        return decision;
+    }
+    let resting = match record {
+        None => view.workload.observed && at_rest(want, view, &mut None, found_partition(view), now) == Decision::Done,
+        // A template that nobody can live on is taken back as a permit is.
+        Some(record) => match poison::put_back(want, view, record, now) {
+            Some(decision) => return decision,
+            None => false,
+        },
+    };
+    if resting { Decision::Done } else { wait(Hold::new(Reason::Paused, "paused"), SOON) }
+}
+
+/// The partition as it was found; none is as good as 0.
+fn found_partition(view: &View) -> u32 {
+    match view.workload.strategy {
+        Strategy::RollingUpdate { partition } => partition,
+        Strategy::OnDelete => 0,
+    }
+}

@@ -1,0 +1,209 @@
+//! Permits: a lowered partition that Kubernetes has not used yet (H9), and evictions that are held for its sake (H12).
+//!
+//! A permit that stands is minded before everything else, and taken back as soon as anything speaks against it.
+
+use jiff::Timestamp;
+
+use crate::{
+    bug::{self, Bug},
+    fact::Fact,
+    hold::Hold,
+    quorum::Member,
+    reason::Reason,
+    rolling::{
+        budget::{self, Exit},
+        contest,
+        gates::{
+            list::{self, ask, gates},
+            member,
+        },
+        handover::alone,
+        known::{
+            contest::Contest,
+            decision::{Decision, Plan, Step, WATCHFUL, halt, wait},
+            owners::{Field, Owners},
+            record::Record,
+            stage::StageKind,
+            view::View,
+            want::Want,
+            workload::{Evictions, Pod, Strategy, Workload},
+        },
+        mend, order, parking, poison,
+        retarget::is_revert,
+        template::template_changed,
+    },
+};
+
+/// What to do about the permit that stands; none if none of ours does.
+pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
+    if let Some(decision) = contest::mind(want, view, record, now) {
+        return Some(decision);
+    }
+    let (pod, partition) = standing(view, record)?;
+    match objection(want, view, record, pod, partition, now) {
+        Err(because) if !bug::active(Bug::PermitLeftStanding) => Some(take_back(record, pod, partition, because)),
+        // Kubernetes leaves a permit for a pod that is not ready unused (kubernetes#67250).
+        Ok(()) if mend::deletable(want, view, record) == Some(pod) => Some(mend::delete(record, pod)),
+        Ok(()) | Err(_) => {
+            let stage = record.enter(StageKind::Replace, &pod.name, now);
+            let message = format!("Kubernetes may replace pod {} and has not begun", pod.name);
+            let hold = Hold::new(Reason::AwaitingReplacement, message);
+            Some(if stage.is_overdue(&want.deadlines, now) { halt(hold) } else { wait(hold, WATCHFUL) })
+        }
+    }
+}
+
+/// What is left to do when nothing can be decided, because what is wanted can't be read: nobody would mind a permit, and drains must
+/// not wait for a person. None if nothing is.
+pub fn stand_down(view: &View, because: &Hold) -> Option<Plan> {
+    let mut record = view.record.clone();
+    // Where somebody else's strategy was held already, what is ours can't be told from theirs any more, and the number of holds is what counts.
+    let permit = record.as_mut().and_then(|record| match standing(view, record).filter(|_| record.contest.is_none()) {
+        Some((pod, partition)) => Some(take_back(record, pod, partition, because.clone())),
+        None => contest::stand_down(view, record),
+    });
+    let rest = || parking::mind(view).filter(|_| view.record.is_none());
+    let decision = permit.or_else(rest).unwrap_or_else(|| release_if_idle(halt(because.clone()), view));
+    let parked = parking::after(&decision, view, record.as_ref());
+    let (approvals, given_up) = (view.approvals.clone(), view.given_up.clone());
+    matches!(decision, Decision::Act(_)).then_some(Plan {
+        decision,
+        record,
+        gates: Vec::new(),
+        approvals,
+        given_up,
+        attempt: view.attempt.clone(),
+        parked,
+        heard: false,
+    })
+}
+
+/// What is left to do where the resource itself can't be read, and an upgrade of it is under way: the permit that stands is taken back, for
+/// nobody would mind it (H9), and one of somebody else's is held, within bounds. Evictions stay as they are, for who has not joined yet can't
+/// be told.
+pub fn withdraw(
+    workload: &Workload,
+    pods: &[Pod],
+    owners: &Fact<Owners>,
+    record: &mut Record,
+    because: &Hold,
+) -> Option<Decision> {
+    let Strategy::RollingUpdate { partition } = workload.strategy else { return None };
+    let Some(pod) = workload.permitted(pods) else {
+        if let Some(contest) = record.contest.as_mut() {
+            contest.held |= partition == record.partition || is_our_partition(owners);
+        }
+        return None;
+    };
+    if record.contest.is_none() && record.accounts_for(partition) {
+        return Some(take_back(record, pod, partition, because.clone()));
+    }
+    contest::withdraw(record, pod, workload.strategy, owners)
+}
+
+/// The same where the record can't be read either: whose partition it is, only managedFields tell, and what is not known to be ours is held within
+/// the same bounds. Nobody is taken down by one that is too high.
+pub fn withdraw_unrecorded(
+    workload: &Workload,
+    pods: &[Pod],
+    owners: &Fact<Owners>,
+    contest: &mut Option<Contest>,
+    because: &Hold,
+) -> Option<Decision> {
+    if !matches!(workload.strategy, Strategy::RollingUpdate { .. }) || bug::active(Bug::UnreadableIsNothing) {
+        return None;
+    }
+    let ours = is_our_partition(owners);
+    let Some(pod) = workload.permitted(pods) else {
+        if let Some(contest) = contest {
+            contest.held |= ours;
+        }
+        return None;
+    };
+    let above = pod.index.saturating_add(1);
+    let take_back =
+        || Decision::Act(Step::TakeBack { pod: pod.name.clone(), partition: above, because: because.clone() });
+    (ours || contest::may_hold(contest, owners)).then(take_back)
+}
+
+fn is_our_partition(owners: &Fact<Owners>) -> bool {
+    owners.known().is_some_and(|owners| owners.is_ours(Field::Partition))
+}
+
+/// The pod that our partition permits Kubernetes to replace. One that somebody else set is [`contest`]'s.
+fn standing<'a>(view: &'a View, record: &Record) -> Option<(&'a Pod, u32)> {
+    let Strategy::RollingUpdate { partition } = view.workload.strategy else { return None };
+    view.permitted().filter(|_| order::is_ours(view, record, partition)).map(|pod| (pod, partition))
+}
+
+/// What speaks against the permit now.
+fn objection(want: &Want, view: &View, record: &Record, pod: &Pod, partition: u32, now: Timestamp) -> Result<(), Hold> {
+    list::first_objection(gates(want, view, record, pod), &ask(want, view, record, pod, now))?;
+    let ignored = bug::active(Bug::LeaderNotChecked) || bug::active(Bug::HandOverNotVerified);
+    if view.quorum.leader.is(&pod.name) && !alone(view) && !ignored {
+        return Err(Hold::new(Reason::LeaderUnknown, format!("{} leads now", pod.name)));
+    }
+    let broken = mend::is_lost(want, view, record, pod);
+    if budget::exit(want, view, record.order, broken)? == Exit::HoldFirst {
+        return Err(Hold::new(Reason::QuorumAtRisk, "nothing keeps a drain from taking a second member down"));
+    }
+    if record.is_changed(view) {
+        return Err(template_changed(view, record));
+    }
+    let several = view.outdated().filter(|pod| pod.index >= partition).nth(1).is_some();
+    if several && !bug::active(Bug::PartitionTooLow) {
+        // After the first one Kubernetes would go on by itself, on readiness alone.
+        let message = format!("partition {partition} permits more members than {}", pod.name);
+        return Err(Hold::new(Reason::QuorumAtRisk, message));
+    }
+    if is_revert(want, record) {
+        return Err(Hold::new(Reason::Paused, format!("{} is wanted again", want.target)));
+    }
+    Ok(())
+}
+
+fn take_back(record: &mut Record, pod: &Pod, partition: u32, because: Hold) -> Decision {
+    let above = pod.index.saturating_add(1);
+    record.move_partition(partition, above);
+    record.stage = None;
+    record.hand_over = None;
+    Decision::Act(Step::TakeBack { pod: pod.name.clone(), partition: above, because })
+}
+
+/// Evictions are not held at rest, nor while a person is waited for and nothing is on its way: drains must go on.
+pub(crate) fn release_if_idle(decision: Decision, view: &View) -> Decision {
+    let resting = match &decision {
+        Decision::Halt { .. } | Decision::Done => true,
+        Decision::Wait { on, .. } => on.reason.is_idle(),
+        Decision::Act(_) => false,
+    };
+    if resting && is_quiet(view) && view.evictions == Evictions::HeldByUs {
+        Decision::Act(Step::ReleaseEvictions)
+    } else {
+        decision
+    }
+}
+
+/// Evictions that nobody holds while a member that we let go is not back: the budget that held them was taken away, and ours takes its
+/// place.
+pub(crate) fn hold_if_open(decision: Decision, view: &View, record: Option<&Record>) -> Decision {
+    let waits = match &decision {
+        Decision::Wait { .. } | Decision::Halt { .. } => true,
+        Decision::Act(_) | Decision::Done => false,
+    };
+    let away = record.is_some_and(|record| record.replacing.is_some()) && !is_quiet(view);
+    if waits && away && view.evictions == Evictions::Open && !bug::active(Bug::BudgetGoneUnnoticed) {
+        Decision::Act(Step::HoldEvictions)
+    } else {
+        decision
+    }
+}
+
+/// Whether nobody is on the way out or back.
+fn is_quiet(view: &View) -> bool {
+    let up = view.pods.iter().all(Pod::is_up) && member::pods_present(view).is_ok();
+    // A replaced member that has not joined is down because of us, ready or not: a drain would take a second one.
+    let joined = |pod: &Pod| view.quorum.member(&pod.name).is_some_and(Member::is_healthy);
+    let all_joined = |record: &Record| poison::as_if_it_stood(view, record).updated().all(joined);
+    view.permitted().is_none() && up && view.record.as_ref().is_none_or(all_joined)
+}

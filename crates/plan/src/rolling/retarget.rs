@@ -1,0 +1,234 @@
+//! What happens when somebody changes their mind half way: a revert, a new target, a corrected version (H10, H15).
+//!
+//! Under OnDelete a new target is written at once. Under a partition it is while nothing is replaced; afterwards it waits its turn, unless the present one can't be reached
+//! because the members that were replaced for it are broken (ADR 0005). Wherever it is written, it has passed the gates that the first one
+//! passed: until then nobody is let go for the one that nobody wants any more. Going back to where the upgrade came from is a revert, and a
+//! revert is finished first, with the same exception.
+
+use jiff::Timestamp;
+
+use crate::{
+    bug::{self, Bug},
+    hold::Hold,
+    reason::Reason,
+    rolling::{
+        gates::{list, member},
+        known::{
+            decision::{Decision, SOON, halt, wait, wait_or_halt},
+            order::Order,
+            proof::Proof,
+            record::Record,
+            snapshot::Snapshot,
+            view::View,
+            want::Want,
+            workload::Pod,
+        },
+        mend, poison,
+        progress::note_completed,
+        snapshot,
+        template::{begin, write_template},
+        ways::{passable, path},
+    },
+};
+
+/// The same image under another version is no new target: a person corrected what the image contains.
+pub(crate) fn correct_version(want: &Want, view: &View, record: &mut Record) -> Result<(), Hold> {
+    if record.reverting || want.target.image != record.target.image || want.target.version == record.target.version {
+        return Ok(());
+    }
+    if record.from == record.target {
+        record.from = want.target.clone();
+    }
+    passable(want, view, &want.target, &record.from.version)?;
+    record.target = want.target.clone();
+    Ok(())
+}
+
+/// Whether a person wants to go back to where the unfinished upgrade came from. A revert itself is finished first.
+pub(crate) fn is_revert(want: &Want, record: &Record) -> bool {
+    want.target == record.from && want.target != record.target && !record.reverting
+}
+
+/// Whether any pod has begun to change for the upgrade that is under way, whatever template stands by now. Until the template was seen, none
+/// can have.
+pub(crate) fn anything_replaced(view: &View, record: &Record) -> bool {
+    let Some(revision) = &record.revision else { return false };
+    let ours = |pod: &Pod| pod.revision == *revision && !bug::active(Bug::ForeignTemplateHides);
+    let replaced = view.pods.iter().any(|pod| ours(pod) || !view.is_outdated(pod));
+    replaced || view.permitted().is_some() || member::pods_present(view).is_err()
+}
+
+/// Whether everybody may go back to where the unfinished upgrade came from.
+pub(crate) fn may_revert(want: &Want, view: &View, record: &Record) -> Result<(), Hold> {
+    // Whoever leads now counts, so it must be known; a pod that is gone at the moment does not matter.
+    if !want.allow_downgrade {
+        member::leader_known(view).and_then(|()| leader_version(view))?;
+    }
+    if let Some(led) = &record.highest_led
+        && *led > record.from.version
+        && !want.allow_downgrade
+    {
+        let message = format!(
+            "a member of version {led} has led, or may have while nobody could look, so going back to {} is a downgrade",
+            record.from.version
+        );
+        return Err(Hold::new(Reason::DowngradeNotAllowed, message));
+    }
+    way_back(want, view, record)
+}
+
+/// Back to where an unfinished upgrade came from: the old template, everything held, and the replaced members are outdated.
+pub(crate) fn revert(want: &Want, view: &View, record: &mut Record, partition: u32) -> Decision {
+    if let Err(hold) = may_revert(want, view, record) {
+        return wait_or_halt(hold);
+    }
+    if record.revision.is_some() {
+        // Also the one that is gone at the moment: it may come back on either template.
+        let absent = (0..view.workload.replicas).map(|index| view.workload.member(index));
+        let absent = absent.filter(|name| view.pod(name).is_none_or(|pod| pod.terminating));
+        record.abandoned.extend(view.updated().map(|pod| pod.name.clone()).chain(absent));
+    }
+    std::mem::swap(&mut record.from, &mut record.target);
+    record.reverting = true;
+    record.revision = None;
+    record.proof = Proof::Pending;
+    record.completed.clear();
+    record.stage = None;
+    record.hand_over = None;
+    if record.order == Order::ReverseOrdinal {
+        record.move_partition(partition, view.workload.replicas);
+    }
+    write_template(record, view.workload.replicas)
+}
+
+/// What the leader runs is known.
+fn leader_version(view: &View) -> Result<(), Hold> {
+    let leader =
+        view.quorum.leader.known().and_then(|leader| Some((leader, view.quorum.member(leader)?.version.why()?)));
+    match leader {
+        Some((name, why)) => {
+            Err(Hold::new(Reason::MembersUnknown, format!("{name} leads and its version is not known: {why}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether another target shall take the place of the one that is under way. One that waits its turn does not (ADR 0004).
+pub(crate) fn is_due(want: &Want, view: &View, record: &Record, now: Timestamp) -> Result<bool, Hold> {
+    if want.target == record.target || is_revert(want, record) {
+        return Ok(false);
+    }
+    match record.order {
+        // Whoever is lost comes back from the newest template, so no member goes back (H10).
+        Order::LeaderLast => match retarget_is_safe(want, view, record) {
+            Ok(()) => Ok(true),
+            Err(hold) if record.is_put_back() => Err(hold),
+            Err(_) => Ok(false),
+        },
+        // When members are replaced already, holding everything again would bring one that is evicted back on the old version (H10).
+        // A target that can't be reached is given up all the same (H44).
+        Order::ReverseOrdinal => {
+            let untouched =
+                !record.reverting && (!anything_replaced(view, record) || bug::active(Bug::RetargetHalfWay));
+            Ok(mend::needs_another_target(want, view, record, now)? || untouched)
+        }
+    }
+}
+
+/// What comes before the new target's template: the same as before the first one's. None where nothing does.
+fn first(want: &Want, view: &View, record: &Record, now: Timestamp) -> Option<Decision> {
+    if bug::active(Bug::RetargetUngated) {
+        return None;
+    }
+    if view.pods.is_empty() {
+        return Some(wait(Hold::new(Reason::PodNotReady, "there are no pods"), SOON));
+    }
+    list::may_begin(want, view, now).or_else(|| snapshot_for(want, view, record, now).err())
+}
+
+/// The snapshot that the new target begins with: another one, unless members were replaced since the first. That is the state to go back
+/// to then, and a later one would be of neither version.
+fn snapshot_for(want: &Want, view: &View, record: &Record, now: Timestamp) -> Result<Option<Snapshot>, Decision> {
+    match &record.snapshot {
+        Some(taken) if anything_replaced(view, record) => Ok(Some(taken.clone())),
+        taken => Ok(snapshot::before(want, view, now)?.or_else(|| taken.clone())),
+    }
+}
+
+/// Another target is due: its template, or what comes before that. What nobody can live on does not stand meanwhile (H21).
+pub(crate) fn take_place(
+    want: &Want,
+    view: &View,
+    slot: &mut Option<Record>,
+    partition: u32,
+    now: Timestamp,
+) -> Decision {
+    let Some(record) = slot else { return Decision::Done };
+    let seen = poison::as_if_it_stood(view, record).into_owned();
+    let Some(first) = first(want, &seen, record, now) else { return retarget(want, &seen, slot, partition, now) };
+    if record.is_put_back() {
+        return poison::put_back_again(view, record).unwrap_or(first);
+    }
+    if record.is_changed(view) && record.revision.is_some() {
+        return first;
+    }
+    note_completed(want, view, record);
+    poison::put_back(want, view, record, now).unwrap_or(first)
+}
+
+/// A new target before any member was touched, or because the ones that were are broken: nothing stands in the way.
+fn retarget(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32, now: Timestamp) -> Decision {
+    let Some(record) = slot.take() else { return Decision::Done };
+    let from = match record.order {
+        Order::ReverseOrdinal if anything_replaced(view, &record) => mend::held(view, &record).clone(),
+        // What is left behind is where a revert goes, and what stands again should nobody live on the new template (H21).
+        Order::LeaderLast if record.proof == Proof::Proven || record.from == want.target => record.target.clone(),
+        Order::ReverseOrdinal | Order::LeaderLast => record.from.clone(),
+    };
+    let snapshot = snapshot_for(want, view, &record, now);
+    // What has led counts as well as what is left behind (H15).
+    let led = record.highest_led.as_ref().filter(|_| !bug::active(Bug::RetargetBelowLeader));
+    let mut left = std::iter::once(&from.version).chain(led);
+    let ready = left.try_for_each(|version| passable(want, view, &want.target, version)).map_err(halt).and(snapshot);
+    let snapshot = match ready {
+        Ok(snapshot) => snapshot,
+        Err(first) => {
+            *slot = Some(record);
+            return first;
+        }
+    };
+    let mut next = Record::begin(record.order, from, want.target.clone(), record.partition, partition, now);
+    next.previous_partitions.extend(record.previous_partitions.iter().copied());
+    let broken: Vec<_> = mend::broken_members(want, view, &record, now).collect();
+    let mut next = Record { snapshot, ..next.instead_of(record) };
+    next.abandoned.extend(broken);
+    if next.order == Order::ReverseOrdinal {
+        next.move_partition(partition, view.workload.replicas);
+    }
+    begin(next, view.workload.replicas, slot)
+}
+
+/// Whether another target may be written half way under OnDelete: there is a way to it from everything that runs, and nothing newer has
+/// led (H15). A member that does not tell its version runs what its template says.
+pub(crate) fn retarget_is_safe(want: &Want, view: &View, record: &Record) -> Result<(), Hold> {
+    let runs = view.quorum.members.known().into_iter().flatten().filter_map(|(_, member)| member.version.known());
+    let proven = (record.proof == Proof::Proven).then_some(&record.target.version);
+    for version in runs.chain([&record.from.version]).chain(proven).chain(record.highest_led.as_ref()) {
+        passable(want, view, &want.target, version)?;
+    }
+    Ok(())
+}
+
+/// A system that does not go back as a whole still can while a member that has not left stays where it is: the others go back to it.
+fn way_back(want: &Want, view: &View, record: &Record) -> Result<(), Hold> {
+    let back = &record.from.version;
+    let way = path(want, view, &record.target.version, back);
+    let stays = |pod: &Pod| {
+        let version = view.quorum.member(&pod.name).and_then(|member| member.version.known());
+        pod.is_up() && version.is_some_and(|version| version.minor() == back.minor())
+    };
+    if way.is_ok() || view.pods.iter().any(stays) {
+        return Ok(());
+    }
+    way.map_err(|hold| Hold { message: format!("no member runs {back} any more, and {}", hold.message), ..hold })
+}

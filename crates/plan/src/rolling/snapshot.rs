@@ -1,0 +1,93 @@
+//! A snapshot before an upgrade begins (D2). It is taken by a Job, outside of the operator (H6); here is decided when, and what its
+//! outcome means.
+//!
+//! ```text
+//!   nothing taken yet ─▶ TakeSnapshot (attempt 1) ─▶ running ─▶ done ─▶ the template is written
+//!                              ▲                        └────▶ failed: a person asks for the next attempt
+//!                              └─ the Job is not there: the same attempt again, under the same name
+//! ```
+//! One attempt at a time: as long as a Job runs, nothing asks for another one. An attempt serves one upgrade, and only while it is
+//! fresh; its number never comes again, so no Job is taken for another's.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::{
+    bug::{self, Bug},
+    fact::Fact,
+    hold::Hold,
+    reason::Reason,
+    rolling::known::{
+        decision::{Decision, SOON, Step, halt, wait},
+        record::Record,
+        snapshot::{Attempt, Progress, Snapshot},
+        view::View,
+        want::Want,
+    },
+};
+
+/// What was taken longer ago than this is not the state that an upgrade begins with.
+pub const FRESH: Duration = Duration::from_hours(1);
+
+/// How much later than its deadline a Job may be seen to end.
+const GRACE: Duration = Duration::from_mins(1);
+
+/// The snapshot that the upgrade to `want.target` begins with, none where nobody wants one; or what comes first.
+pub(crate) fn before(want: &Want, view: &View, now: Timestamp) -> Result<Option<Snapshot>, Decision> {
+    let Some(deadline) = want.snapshot else { return Ok(None) };
+    let Some(attempt) = &view.attempt else {
+        // Never two at once, whatever became of the record of the first.
+        let runs = view.snapshot == Fact::Known(Progress::Running);
+        let hold = Hold::new(Reason::AwaitingSnapshot, "a snapshot that is not on record is being taken");
+        return Err(if runs { wait(hold, SOON) } else { take(want, 1, now) });
+    };
+    if bug::active(Bug::SnapshotNotAwaited) {
+        return Ok(None);
+    }
+    let next = || Err(take(want, attempt.number.saturating_add(1), now));
+    let another = attempt.spent || attempt.target != want.target;
+    match &view.snapshot {
+        Fact::Unknown(why) => Err(wait(awaiting(attempt, &format!("what became of it is not known: {why}")), SOON)),
+        // Also where it is for another upgrade: the old one must have ended before the next is asked for (H6).
+        Fact::Known(Progress::Running) => {
+            let hold = awaiting(attempt, "its Job has not ended");
+            Err(if is_past(attempt, deadline.saturating_add(GRACE), now) { halt(hold) } else { wait(hold, SOON) })
+        }
+        Fact::Known(_) if another => next(),
+        // Its Job would come too late, and knows that.
+        Fact::Known(Progress::Missing) if is_past(attempt, deadline, now) => next(),
+        Fact::Known(Progress::Missing) => Err(Decision::Act(Step::TakeSnapshot { attempt: attempt.clone() })),
+        Fact::Known(Progress::Done(_)) if is_past(attempt, FRESH, now) => next(),
+        Fact::Known(Progress::Done(snapshot)) => Ok(Some(snapshot.clone())),
+        Fact::Known(Progress::Failed(_)) if view.resumed || view.requests.retry => next(),
+        Fact::Known(Progress::Failed(why)) => Err(halt(Hold::new(
+            Reason::SnapshotFailed,
+            format!("no snapshot before the upgrade to {}, attempt {}: {why}", attempt.target, attempt.number),
+        ))),
+    }
+}
+
+/// The attempt to record with a decision: the one that is about to be made, or the last one, which an upgrade that begins uses up.
+pub(crate) fn attempt(decision: &Decision, view: &View, record: Option<&Record>) -> Option<Attempt> {
+    if let Decision::Act(Step::TakeSnapshot { attempt }) = decision {
+        return Some(attempt.clone());
+    }
+    let begins = record.is_some_and(|record| view.record.as_ref().is_none_or(|before| before.target != record.target));
+    view.attempt.clone().map(|attempt| Attempt { spent: attempt.spent || begins, ..attempt })
+}
+
+fn take(want: &Want, number: u32, now: Timestamp) -> Decision {
+    let attempt = Attempt { number, target: want.target.clone(), since: now, spent: false };
+    Decision::Act(Step::TakeSnapshot { attempt })
+}
+
+fn awaiting(attempt: &Attempt, what: &str) -> Hold {
+    let message = format!("the snapshot before the upgrade to {}, attempt {}: {what}", attempt.target, attempt.number);
+    Hold::new(Reason::AwaitingSnapshot, message)
+}
+
+/// A clock that was set back ends nothing.
+fn is_past(attempt: &Attempt, limit: Duration, now: Timestamp) -> bool {
+    now >= attempt.since && now.duration_since(attempt.since).unsigned_abs() >= limit
+}
