@@ -31,9 +31,9 @@ pub struct QuorumClusterStatus {
     /// The value before parkedPartition, kept until the StatefulSet shows parkedPartition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_parked_partition: Option<i32>,
-    /// How often in a row Windlass set the update strategy to RollingUpdate and did not see it in place.
+    /// The change of the update strategy from OnDelete to RollingUpdate that was written last, until the StatefulSet shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub strategy_switches: Option<i32>,
+    pub strategy_switch: Option<StrategySwitch>,
     /// Windlass could not read this resource for a while and did not see which member led. The next plan assumes that the new version did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leadership_unobserved: bool,
@@ -77,6 +77,16 @@ pub struct QuorumClusterStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
+}
+
+/// A change of the update strategy from OnDelete to RollingUpdate that was not seen yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StrategySwitch {
+    /// When it was written last.
+    pub at: MicroTime,
+    /// How often in a row.
+    pub times: i32,
 }
 
 /// An update strategy to restore.
@@ -393,9 +403,9 @@ pub struct HandOver {
     /// How often it was asked.
     #[serde(default)]
     pub attempts: i32,
-    /// What the member answered last, where that was no success.
+    /// Why the last request failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<String>,
+    pub last_error: Option<String>,
 }
 
 /// One member as last seen.

@@ -403,8 +403,8 @@ fn read_stage(written: &Stage) -> Result<stage::Stage, Hold> {
 fn read_hand_over(written: &HandOver) -> Result<stage::HandOver, Hold> {
     let attempts =
         u32::try_from(written.attempts).map_err(|error| invalid("status.upgrade.handOver.attempts", &error))?;
-    let answer = written.answer.clone();
-    Ok(stage::HandOver { pod: MemberName::new(&written.pod), since: written.since.0, attempts, answer })
+    let last_error = written.last_error.clone();
+    Ok(stage::HandOver { pod: MemberName::new(&written.pod), since: written.since.0, attempts, last_error })
 }
 
 /// A strategy that somebody else set back, from the status.
@@ -473,7 +473,7 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
             pod: asked.pod.to_string(),
             since: MicroTime(asked.since),
             attempts: number(asked.attempts),
-            answer: asked.answer.clone(),
+            last_error: asked.last_error.clone(),
         }),
         abandoned_pods: abandoned.iter().map(ToString::to_string).collect(),
         next_target: next_target

@@ -1,4 +1,4 @@
-//! The task `snapshot`: asks the members in their order until one gives a whole snapshot, and stores that one.
+//! The task `snapshot`: asks the members in their order for the one that leads, and stores the whole snapshot that it gives.
 //!
 //! The bytes go through in pieces, so that the memory it takes does not grow with the data. What is not whole is never stored: it has a
 //! name of its own until its last byte is on the disk, and is removed when anything goes wrong.
@@ -6,7 +6,7 @@
 use std::{net::IpAddr, str::FromStr, time::Duration};
 
 use jiff::Timestamp;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use windlass_api::{executor::Stored, quorum_cluster::SystemType};
 use windlass_systems::{
     CallError, Network, Timeouts, etcd,
@@ -24,6 +24,9 @@ use crate::{
 
 /// How long may pass without a byte.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// So often everybody is asked while nobody leads, and so long is waited in between.
+const LAPS: usize = 4;
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// A member to ask: `POD=NAME:PORT@ADDRESS`. The address is dialled, the name is verified (H42).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,57 +107,116 @@ pub async fn run(order: &Order, now: Timestamp) -> Result<Stored, Error> {
         .map(|stored| Stored { milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX), ..stored })
 }
 
+/// Asks everybody, and again after a while as long as nobody leads: an election takes seconds.
 async fn take(order: &Order) -> Result<Stored, Error> {
-    if order.members.is_empty() {
-        return Err(Error::new(Class::Invalid, "no member is named"));
+    let mut round = ask_everybody(order).await?;
+    for _ in 1..LAPS {
+        let denied = matches!(&round, Round::Nobody { failure: Some(error), .. } if error.class == Class::Denied);
+        if denied || !matches!(&round, Round::Nobody { follower: Some(_), .. }) {
+            break;
+        }
+        sleep(PAUSE).await;
+        round = ask_everybody(order).await?;
     }
-    let mut failure = None;
+    match round {
+        Round::Stored(stored) => Ok(stored),
+        // What keeps the leader from giving one says more than that the others don't lead.
+        Round::Nobody { failure: Some(error), .. } => Err(error),
+        Round::Nobody { failure: None, follower } => {
+            let asked = follower.map(|pod| format!("; {pod} was asked last")).unwrap_or_default();
+            let message = format!("no member leads, and only the leader's snapshot counts{asked}");
+            Err(Error::new(Class::Unreachable, message))
+        }
+    }
+}
+
+/// What came of asking everybody once.
+enum Round {
+    /// The leader gave one.
+    Stored(Stored),
+    /// Nobody did.
+    Nobody {
+        /// The first thing that went wrong.
+        failure: Option<Error>,
+        /// One that takes part and does not lead.
+        follower: Option<String>,
+    },
+}
+
+/// Why a member gave no snapshot.
+enum Refusal {
+    /// It does not lead: it may lack what the leader has acknowledged.
+    NotLeading,
+    /// Anything else.
+    Failed(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+async fn ask_everybody(order: &Order) -> Result<Round, Error> {
+    let (mut failure, mut follower) = (None, None);
     for member in &order.members {
         let partial = order.store.begin(&order.file).await?;
         match ask(order, &member.peer(order.tls), partial).await {
             Ok((partial, bytes, sha256)) => {
                 let place = order.store.finish(partial, &order.file, bytes, &sha256).await?;
-                return Ok(Stored { bytes, sha256: hex(&sha256), place, milliseconds: 0 });
+                return Ok(Round::Stored(Stored { bytes, sha256: hex(&sha256), place, milliseconds: 0 }));
             }
             // Another member can't help with what is ours.
-            Err(error) if matches!(error.class, Class::Store | Class::Invalid | Class::Late) => return Err(error),
-            Err(error) => failure = Some(error),
+            Err(Refusal::Failed(error)) if matches!(error.class, Class::Store | Class::Invalid | Class::Late) => {
+                return Err(error);
+            }
+            Err(Refusal::Failed(error)) => failure = failure.or(Some(error)),
+            Err(Refusal::NotLeading) => follower = Some(member.pod.clone()),
         }
     }
-    Err(failure.unwrap_or_else(|| Error::new(Class::Invalid, "no member is named")))
+    if order.members.is_empty() {
+        return Err(Error::new(Class::Invalid, "no member is named"));
+    }
+    Ok(Round::Nobody { failure, follower })
 }
 
-async fn ask(order: &Order, peer: &Peer, partial: Partial) -> Result<(Partial, u64, [u8; 32]), Error> {
+async fn ask(order: &Order, peer: &Peer, partial: Partial) -> Result<(Partial, u64, [u8; 32]), Refusal> {
     let mut writer = Measured::new(partial);
     let saved = match order.system {
         SystemType::Etcd => {
             let token = etcd_token(order, peer).await?;
-            etcd::snapshot::save(&order.network, peer, token.as_ref(), PATIENCE, &mut writer).await.map(drop)
+            let token = token.as_ref();
+            leads(etcd::leads(&order.network, peer, token, &Timeouts::default())).await?;
+            let saved = etcd::snapshot::save(&order.network, peer, token, PATIENCE, &mut writer).await;
+            if saved.is_ok() {
+                leads(etcd::leads(&order.network, peer, token, &Timeouts::default())).await?;
+            }
+            saved.map(drop)
         }
         SystemType::OpenBao | SystemType::Vault => {
+            let product = if order.system == SystemType::Vault { Product::Vault } else { Product::OpenBao };
+            leads(openbao::leads(product, &order.network, peer, &Timeouts::default())).await?;
             let token = token(order, peer).await?;
-            leads(order, peer, &token).await?;
             let saved = openbao::snapshot::save(&order.network, peer, &token, PATIENCE, &mut writer).await;
             if saved.is_ok() {
-                leads(order, peer, &token).await?;
+                leads(openbao::leads(product, &order.network, peer, &Timeouts::default())).await?;
             }
             saved
         }
         SystemType::Pd | SystemType::Http => {
-            return Err(Error::new(Class::Invalid, "this type of system gives no snapshots"));
+            return Err(Error::new(Class::Invalid, "this type of system gives no snapshots").into());
         }
     };
     saved.map_err(|error| failed(&error))?;
     Ok(writer.finish())
 }
 
-/// A pod that does not lead may lack what the leader has acknowledged, and one that came to lead in the middle lacked it when it began.
-async fn leads(order: &Order, peer: &Peer, token: &Secret) -> Result<(), Error> {
-    let product = if order.system == SystemType::Vault { Product::Vault } else { Product::OpenBao };
-    match openbao::leads(product, &order.network, peer, token, &Timeouts::default()).await {
+/// A member that does not lead may lack what the leader has acknowledged, and one that came to lead in the middle lacked it when it began.
+async fn leads(says: impl Future<Output = Result<bool, CallError>>) -> Result<(), Refusal> {
+    match says.await {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Error::new(Class::Unreachable, format!("{} does not lead, or not any more", peer.pod))),
-        Err(error) => Err(Error::new(class(&error), error.to_string())),
+        Ok(false) => Err(Refusal::NotLeading),
+        Err(error) => Err(Error::new(class(&error), error.to_string()).into()),
     }
 }
 

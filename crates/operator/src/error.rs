@@ -197,6 +197,20 @@ impl Error {
         }
     }
 
+    /// What a person can do about it, where the application told.
+    pub fn next_step(&self) -> Option<&'static str> {
+        match self {
+            Self::Application(error) => Some(error.next_step()),
+            Self::Kubernetes { .. }
+            | Self::NoAnswer { .. }
+            | Self::Lost
+            | Self::EvidenceTooOld(_)
+            | Self::Described(_)
+            | Self::Gone(_)
+            | Self::Held(_) => None,
+        }
+    }
+
     /// The whole story in one line.
     pub fn story(&self) -> String {
         let mut text = self.to_string();

@@ -163,7 +163,7 @@ pub fn fresh(actor: Actor<'_>, observed: &Observed) -> Result<Duration, Error> {
 }
 
 /// Sets the strategy that lets Kubernetes replace nobody.
-fn strategy_patch(set: &StatefulSet, strategy: Strategy) -> Vec<serde_json::Value> {
+pub fn strategy_patch(set: &StatefulSet, strategy: Strategy) -> Vec<serde_json::Value> {
     let update = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
     match strategy {
         Strategy::RollingUpdate { partition } => partition_patch(set, partition),

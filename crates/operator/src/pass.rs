@@ -174,10 +174,20 @@ async fn finish_hand_over<'a>(
     let recorded = report::record(actor, resource, status).await?;
     let result = execute(actor, &recorded, observed, container, &step).await;
     actor.context.metrics.step(&step, result.as_ref().err().map(Error::class));
-    if let Err(error) = result {
-        tracing::warn!(error = error.story(), "the predecessor's hand-over could not be finished");
+    let Err(error) = result else { return Ok(Cow::Owned(recorded)) };
+    tracing::warn!(error = error.story(), "the predecessor's hand-over could not be finished");
+    let mut status = recorded.status.clone().unwrap_or_default();
+    note_failure(&mut status, &step, &error);
+    Ok(Cow::Owned(report::write(actor, &recorded, status).await?))
+}
+
+/// Hand-overs are tried a few times only, and then a person is told why the last one failed.
+fn note_failure(status: &mut QuorumClusterStatus, step: &Step, error: &Error) {
+    let asked = status.upgrade.as_mut().and_then(|upgrade| upgrade.hand_over.as_mut());
+    if let (Step::HandOver { .. }, Some(asked)) = (step, asked) {
+        let next = error.next_step().map(|next| format!("; {next}")).unwrap_or_default();
+        asked.last_error = Some(clipped(&format!("{}{next}", error.story())));
     }
-    Ok(Cow::Owned(recorded))
 }
 
 /// Nothing can be decided: say why.
@@ -298,11 +308,7 @@ async fn act(
                 )
                 .await;
                 let mut status = resource.status.clone().unwrap_or_default();
-                let asked = status.upgrade.as_mut().and_then(|upgrade| upgrade.hand_over.as_mut());
-                if let (Step::HandOver { .. }, Some(asked)) = (step, asked) {
-                    // The attempts come to an end, and a person is told why they failed.
-                    asked.answer = Some(clipped(&error.story()));
-                }
+                note_failure(&mut status, step, &error);
                 for condition in &mut status.conditions {
                     condition.message.clone_from(&note);
                 }

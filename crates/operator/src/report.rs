@@ -1,10 +1,11 @@
 //! The status: what is recorded before an act, and what people read. Building it is pure; writing it is a compare-and-swap.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::{Api, ResourceExt, api::PostParams};
 use windlass_api::{
     QuorumCluster, QuorumClusterStatus,
     conditions::{Tri, Verdict, conditions},
-    status::{Adopted, Found, MemberStatus, Pulling},
+    status::{Adopted, Found, MemberStatus, Pulling, StrategySwitch},
     translate,
 };
 use windlass_plan::{
@@ -30,6 +31,8 @@ pub fn held(
     let mut status = before.clone();
     // Nobody asked them.
     status.gates.clear();
+    // What could be read has its own.
+    status.contest = None;
     conclude(&mut status, resource, &decision, None, now);
     status
 }
@@ -76,12 +79,15 @@ pub fn planned(
     let written = |partition: u32| i32::try_from(partition).unwrap_or(i32::MAX);
     status.parked_partition = plan.parked.map(|parked| written(parked.partition));
     status.previous_parked_partition = plan.parked.and_then(|parked| parked.before).map(written);
-    status.strategy_switches = plan.parked.map(|parked| parked.switches).filter(|switches| *switches > 0).map(written);
+    status.strategy_switch = plan
+        .parked
+        .and_then(|parked| parked.switched)
+        .map(|switched| StrategySwitch { at: MicroTime(switched.at), times: written(switched.times) });
     // Asked for, it is handled once something is recorded that would not be otherwise, or there is nothing that it could be about. A first snapshot
     // is taken without it, and comes before what it is about.
     let failed = matches!(view.snapshot, Fact::Known(Progress::Failed(_)));
     let tried_again = failed && plan.attempt != view.attempt;
-    if view.resumed && (plan.record.is_some() || tried_again || plan.decision == Decision::Done) {
+    if view.resumed && (plan.record.is_some() || tried_again || switches || plan.decision == Decision::Done) {
         status.requests.resume.clone_from(&resource.spec.requests.resume);
     }
     if let Some(version) = common_version(view) {

@@ -15,7 +15,10 @@ use windlass_api::{
 };
 use windlass_plan::{
     Decision, Hold, Step,
-    rolling::{known::contest::Contest, permit},
+    rolling::{
+        known::{contest::Contest, parked::Parked, workload::Strategy},
+        parking, permit,
+    },
 };
 
 use crate::{
@@ -68,18 +71,27 @@ pub async fn quorum_cluster(
     if let Some(pause) = settled.await? {
         return Ok(Next::After(pause));
     }
-    let mut said = said(&of, actor, hold);
     let withdrawal = ours.then(|| withdraw(resource, &observed, hold)).flatten();
-    let act = withdrawal.and_then(|Withdrawal { step, field, value }| {
-        said[field] = value;
+    let contest = withdrawal.as_ref().and_then(|withdrawal| withdrawal.contest.as_ref());
+    let hold = &contest.map_or_else(|| hold.clone(), |told| hold.and(told));
+    let mut said = said(&of, actor, hold);
+    let act = withdrawal.and_then(|Withdrawal { step, recorded, contest: _ }| {
+        if let Some((field, value)) = recorded {
+            said[field] = value;
+        }
         step
     });
     of.say(actor, said, hold).await?;
-    if let Some((step, set)) = act.zip(observed.set.as_ref())
-        && let Step::TakeBack { partition, .. } = &step
+    let patch = |set: &_| match &act {
+        Some(Step::TakeBack { partition, .. }) => Some(execute::partition_patch(set, *partition)),
+        Some(Step::PutBackStrategy) => Some(execute::strategy_patch(set, Strategy::OnDelete)),
+        Some(_) | None => None,
+    };
+    if let Some((set, patch)) = observed.set.as_ref().and_then(|set| Some((set, patch(set)?)))
+        && let Some(step) = &act
     {
-        let patched = execute::patch_set(actor, set, execute::partition_patch(set, *partition)).await;
-        actor.context.metrics.step(&step, patched.as_ref().err().map(Error::class));
+        let patched = execute::patch_set(actor, set, patch).await;
+        actor.context.metrics.step(step, patched.as_ref().err().map(Error::class));
         patched?;
         of.tell(actor, Telling { warning: false, reason: step.name(), action: "Act", note: step.to_string() }).await;
         return Ok(Next::After(Duration::ZERO));
@@ -93,27 +105,31 @@ pub async fn quorum_cluster(
 /// What is done about the strategy that stands, and what is recorded about it.
 struct Withdrawal {
     step: Option<Step>,
-    field: &'static str,
-    value: Value,
+    recorded: Option<(&'static str, Value)>,
+    /// Who set the strategy, in a sentence, where somebody else did.
+    contest: Option<String>,
 }
 
 /// The permit that stands is taken back, where an upgrade is under way or may be.
 fn withdraw(resource: &Whole<QuorumCluster>, observed: &Observed, hold: &Hold) -> Option<Withdrawal> {
-    let written = resource.raw.pointer("/status/upgrade").filter(|written| !written.is_null())?;
     let set = observed.set.as_ref()?;
     let workload = validate::workload(set, String::new()).ok()?;
-    let (pods, owners) = (validate::pods(&workload, observed), owners::of_strategy(set));
-    let step = |decision| match decision {
-        Some(Decision::Act(step)) => Some(step),
-        Some(Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done) | None => None,
+    let Some(written) = resource.raw.pointer("/status/upgrade").filter(|written| !written.is_null()) else {
+        let parked = resource.raw.pointer("/status/parkedPartition").and_then(Value::as_u64);
+        let parked = parked.and_then(|partition| u32::try_from(partition).ok()).map(Parked::at);
+        let step = step(parking::stand_down(&workload, parked))?;
+        return Some(Withdrawal { step: Some(step), recorded: None, contest: None });
     };
+    let (pods, owners) = (validate::pods(&workload, observed), owners::of_strategy(set));
     let read = serde_json::from_value(written.clone()).ok().and_then(|upgrade| translate::record(&upgrade).ok());
     if let Some(mut record) = read {
         let before = record.clone();
         let step = step(permit::withdraw(&workload, &pods, &owners, &mut record, hold));
         let intent = step.as_ref().map(ToString::to_string);
         let value = json!(translate::upgrade(&record, workload.replicas, intent));
-        return (step.is_some() || record != before).then_some(Withdrawal { step, field: "upgrade", value });
+        let recorded = (step.is_some() || record != before).then_some(("upgrade", value));
+        let contest = record.contest.map(|contest| contest.told(set.name_any().as_str(), workload.permitted(&pods)));
+        return Some(Withdrawal { step, recorded, contest });
     }
     let contest = resource.raw.pointer("/status/contest").filter(|written| !written.is_null());
     let contest = contest.map(|written| {
@@ -124,7 +140,16 @@ fn withdraw(resource: &Whole<QuorumCluster>, observed: &Observed, hold: &Hold) -
     let mut after = contest.clone();
     let step = step(permit::withdraw_unrecorded(&workload, &pods, &owners, &mut after, hold));
     let value = json!(after.as_ref().map(translate::written_contest));
-    (step.is_some() || after != contest).then_some(Withdrawal { step, field: "contest", value })
+    let recorded = (after != contest).then_some(("contest", value));
+    let contest = after.map(|contest| contest.told(set.name_any().as_str(), workload.permitted(&pods)));
+    Some(Withdrawal { step, recorded, contest })
+}
+
+fn step(decision: Option<Decision>) -> Option<Step> {
+    match decision {
+        Some(Decision::Act(step)) => Some(step),
+        Some(Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done) | None => None,
+    }
 }
 
 /// Holds a ServiceImage that can't be read. Nothing stands that had to be taken back: what is reserved is touched before anything is decided.

@@ -14,7 +14,7 @@ use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
     Hold, MemberName, Quorum, Reason, Record, View, Want, Workload,
     rolling::known::{
-        parked::Parked,
+        parked::{Parked, Switched},
         want::Trigger,
         workload::{Budget, Counts, Evictions, Pod as SeenPod, Revision, Strategy},
     },
@@ -118,8 +118,11 @@ fn view(
     // One that can't be read is as good as none: it is left alone.
     let partition = |written: Option<i32>| written.and_then(|number| u32::try_from(number).ok());
     let before = partition(status.previous_parked_partition);
-    let switches = partition(status.strategy_switches).unwrap_or(0);
-    let parked = partition(status.parked_partition).map(|partition| Parked { partition, before, switches });
+    let switched = status
+        .strategy_switch
+        .as_ref()
+        .map(|written| Switched { at: written.at.0, times: u32::try_from(written.times).unwrap_or(0) });
+    let parked = partition(status.parked_partition).map(|partition| Parked { partition, before, switched });
     let snapshot = executor::progress(resource, &observed.task);
     Ok(View {
         workload,

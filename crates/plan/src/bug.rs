@@ -101,6 +101,12 @@ pub enum Bug {
     PoisonLeftStanding,
     /// A template that members serve from is put back: whoever is lost goes back a version.
     ProofForgotten,
+    /// Who comes to serve from a template while the upgrade is paused proves nothing.
+    PausedProofUnnoticed,
+    /// A template of somebody else's is not minded before the controller has seen it, with everybody let go whom it will outdate.
+    UnseenTemplateUnminded,
+    /// A half-done rollout of somebody's is finished although it goes backwards.
+    AdoptedDowngrade,
     /// Under OnDelete it is waited for the current revision, which never moves.
     WaitsForCurrentRevision,
     /// OnDelete is set and the `rollingUpdate` block is left there: the API server refuses that.

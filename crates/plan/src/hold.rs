@@ -23,6 +23,12 @@ impl Hold {
         Self { reason, message: message.into(), until: None }
     }
 
+    /// The same, with one sentence more.
+    #[must_use]
+    pub fn and(&self, more: &str) -> Self {
+        Self { message: format!("{}. {more}", self.message), ..self.clone() }
+    }
+
     /// The same, and it ends by itself at that moment.
     #[must_use]
     pub fn until(self, until: Option<Timestamp>) -> Self {

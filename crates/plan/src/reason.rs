@@ -174,7 +174,7 @@ impl Reason {
             Self::Paused => "set spec.paused to false to go on",
             Self::InvalidSpec => "correct the field that the message names",
             Self::Unreadable => {
-                "correct the field that the message names, in the status with kubectl edit --subresource=status; nothing but a permit that stood was touched"
+                "correct the field that the message names, in the status with kubectl edit --subresource=status; until then Windlass only holds members back"
             }
             Self::WorkloadNotFound => {
                 "create the StatefulSet, or delete this QuorumCluster and create one with the right name"
@@ -188,7 +188,7 @@ impl Reason {
             }
             Self::UnsupportedStrategy => "set the StatefulSet's updateStrategy to RollingUpdate or OnDelete",
             Self::StrategyChanged => {
-                "find out who changed it, and put the update strategy back to what the message says, or set spec.requests.resume to a new value to go on with a partition that stands"
+                "find out who changed it and do what the message says, or set spec.requests.resume to a new value to go on with the strategy that stands"
             }
             Self::TemplateChanged => {
                 "put the template back to what the message says, ask for the image in spec.version and spec.image, or set spec.requests.resume to a new value: while no upgrade is under way Windlass then writes the wanted image over one that no pod runs yet, and during an upgrade it goes on with another template of the same image"
@@ -286,7 +286,7 @@ impl Reason {
             }
             Self::AwaitingHandOver => "wait; the hand-over is tried again after its deadline",
             Self::HandOverFailed => {
-                "find out from the leader's log why it stays, and set spec.requests.retry to a new value to ask again; it also goes on when another member leads"
+                "put right what the last request failed with, or, where the message names nothing, read the leader's log; then set spec.requests.retry to a new value to ask again. It also goes on when another member leads"
             }
             Self::NoHandOverTarget => "repair another member so that it can lead",
             Self::DeadlineExceeded => {
@@ -314,7 +314,9 @@ impl Reason {
                 "give the operator the right to patch this kind, or correct the resource, the image or the rule that refuses it, or set the resource's failureHaltsUpdate to false; it is tried again by itself"
             }
             Self::AwaitingResources => "wait; if it stays, look at the resource that the message names",
-            Self::InFlightLimit => "wait for those that are on their way, or raise maxInFlight",
+            Self::InFlightLimit => {
+                "wait for those that are on their way, or raise maxInFlight of the tier or of spec.spread, whichever the message names"
+            }
             Self::ResourceFailed => {
                 "repair the resource that the message names, ask for another image, or set its failureHaltsUpdate to false; spec.requests.retry with a new value gives all of them their time again"
             }

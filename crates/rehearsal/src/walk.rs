@@ -127,8 +127,8 @@ pub fn scenario(seed: u64) -> Scenario {
         subject: setting.subject(),
         ending: walk.ending(),
         // One is enough for one upgrade that nothing disturbs where the leader goes last, two are otherwise; and where nobody can say
-        // who leads next, it takes as many as it takes.
-        max_leader_moves: (undisturbed && walk.timeline.len() <= 1 && setting != OPENBAO)
+        // who leads next, or every member that is down ends the quorum, it takes as many as it takes.
+        max_leader_moves: (undisturbed && walk.timeline.len() <= 1 && setting != OPENBAO && members > 2)
             .then_some(if way.is_leader_last() { 1 } else { 2 }),
         limit: Duration::from_hours(1),
     }

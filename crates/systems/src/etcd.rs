@@ -124,6 +124,18 @@ async fn ask(
     Ok(Said { status, health: health_of(health?)?, members })
 }
 
+/// Whether this member leads, by its own word.
+pub async fn leads(
+    transport: &dyn Transport,
+    peer: &Peer,
+    token: Option<&Secret>,
+    timeouts: &Timeouts,
+) -> Result<bool, CallError> {
+    let request = gateway::signed(gateway::post(gateway::STATUS, "{}"), token);
+    let status = call(transport, peer, request, timeouts.read).await?.read(wire::status).map_err(about_credentials)?;
+    Ok(status.leader_id == Some(status.member_id))
+}
+
 fn health_request() -> Request<Bytes> {
     let mut request = Request::new(Bytes::new());
     *request.uri_mut() = Uri::from_static("/health");

@@ -443,8 +443,14 @@ fn next(
         let full = limit.filter(|limit| in_flight >= *limit);
         let full = full.map_or_else(
             // The tier itself has room: each of them waits for its own node, zone or whatever spec.spread names.
-            || format!("{in_flight} are on their way, and spec.spread lets none of the others begin"),
-            |limit| format!("{in_flight} are on their way, and {limit} may be at once"),
+            || {
+                let waits = index.of(Standing::Outdated).next().and_then(|id| Some((id, &view.index.item(id)?.lane)));
+                let waits = waits.map(|(id, lane)| format!(", such as {id} in {}", lane.0)).unwrap_or_default();
+                format!(
+                    "{in_flight} are on their way, and maxInFlight of spec.spread lets none of the others begin{waits}"
+                )
+            },
+            |limit| format!("{in_flight} are on their way, and maxInFlight of the tier is {limit}"),
         );
         let message = format!("{}: {full}; {outdated} are to come{}", tier.name, cause(view, tier));
         return Err(Hold::new(Reason::InFlightLimit, message).until(index.next_due()));

@@ -63,11 +63,17 @@ pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp
 pub(crate) fn stand_down(view: &View, record: &mut Record) -> Option<Decision> {
     // Under this order alone: who follows somebody else's template leaves the strategy to them.
     let pod = view.permitted().filter(|_| record.order == Order::ReverseOrdinal)?;
-    let ours = record.contest.is_none() && order::strategy_is_ours(view, record).is_ok();
+    let ours = record.contest.is_none() && order::strategy_is_ours(view, record).is_ok() && !is_foreign(&view.owners);
     if ours || bug::active(Bug::ForeignStrategyUnminded) {
         return None;
     }
     may_hold(&mut record.contest, &view.owners).then(|| hold(record, pod, view.workload.strategy))
+}
+
+/// Whether the partition that stands is somebody else's by all that managedFields tell, whatever its value was before.
+pub(crate) fn is_foreign(owners: &Fact<Owners>) -> bool {
+    let foreign = owners.known().is_some_and(|owners| owners.writer(Field::Partition).is_some());
+    foreign && !bug::active(Bug::ForeignStrategyUnminded)
 }
 
 /// The same where the resource itself can't be read, and its record can.

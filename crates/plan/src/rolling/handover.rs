@@ -37,7 +37,7 @@ pub(crate) fn begin(
     attempts: u32,
     now: Timestamp,
 ) -> Step {
-    record.hand_over = Some(HandOver { pod: from.name.clone(), since: now, attempts, answer: None });
+    record.hand_over = Some(HandOver { pod: from.name.clone(), since: now, attempts, last_error: None });
     record.hand_overs = record.hand_overs.saturating_add(1);
     // From here on it may lead, whether or not we ever see it do so.
     if let Some(version) = view.quorum.member(&to).and_then(|member| member.version.known()) {
@@ -107,14 +107,16 @@ pub(crate) fn hand_over(
     let asks_again = bug::active(Bug::HandOverUnbounded) || view.resumed;
     let exhausted = asked.is_some_and(is_exhausted);
     if let Some(asked) = asked.filter(|asked| (exhausted && !asks_again) || !asked.is_overdue(&want.deadlines, now)) {
-        let answer =
-            asked.answer.as_ref().map(|answer| format!("; the last request failed: {answer}")).unwrap_or_default();
-        let stays = format!("leadership was asked to leave {} and is still there", victim.name);
+        let error = asked.last_error.as_ref().map(|error| format!(". The last request failed: {error}"));
+        let error = error.unwrap_or_default();
         return Some(if exhausted {
-            let message = format!("{stays}, after {} attempts{answer}", asked.attempts);
+            let (name, times) = (&victim.name, asked.attempts);
+            let message =
+                format!("Windlass asked {name} to hand leadership over {times} times, and it still leads{error}");
             halt(Hold::new(Reason::HandOverFailed, message))
         } else {
-            wait(Hold::new(Reason::AwaitingHandOver, format!("{stays}{answer}")), WATCHFUL)
+            let message = format!("leadership was asked to leave {} and is still there{error}", victim.name);
+            wait(Hold::new(Reason::AwaitingHandOver, message), WATCHFUL)
         });
     }
     let attempts = asked.filter(|_| !view.resumed).map_or(0, |asked| asked.attempts).saturating_add(1);

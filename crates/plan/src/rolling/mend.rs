@@ -35,7 +35,7 @@ use crate::{
             want::{Target, Want},
             workload::Pod,
         },
-        ways::passable,
+        ways::{not_below_led, passable},
     },
 };
 
@@ -155,10 +155,7 @@ pub(crate) fn needs_another_target(want: &Want, view: &View, record: &Record, no
     passable(want, view, &want.target, &held.version)?;
     let newest_led = record.highest_led.as_ref();
     let led = |limit: &Target| newest_led.filter(|led| **led > limit.version && !want.allow_downgrade);
-    if let Some(led) = led(&want.target) {
-        let message = format!("a member of version {led} has led, so {} is a downgrade", want.target.version);
-        return Err(Hold::new(Reason::DowngradeNotAllowed, message));
-    }
+    not_below_led(want, record, &want.target.version)?;
     // Whoever is up, and whoever was: a member that has been done once has data of the present target, also when its pod is broken or
     // gone by now, and Kubernetes makes a pod that is gone anew without asking.
     let up = view.pods.iter().filter(|pod| pod.is_up() && pod.revision != view.workload.current_revision);

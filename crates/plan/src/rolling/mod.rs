@@ -74,7 +74,12 @@ pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
         note_decision(want, view, record, &decision, now);
         record.next_target = next_target(want, view, record, now).filter(|_| pursued);
     }
-    let parked = parking::after(&decision, view, record.as_ref());
+    let parked = match &decision {
+        Decision::Act(Step::SwitchStrategy { partition }) => Some(parking::switched(view, *partition, now)),
+        Decision::Act(_) | Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done => {
+            parking::after(&decision, view, record.as_ref())
+        }
+    };
     let (gates, approvals) = say(want, view, record.as_ref(), now);
     Plan { decision, record, gates, approvals, given_up, attempt, parked, heard: true }
 }

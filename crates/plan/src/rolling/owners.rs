@@ -8,6 +8,8 @@
 //! ```
 //! Owning alone harms nobody: whoever created the StatefulSet owns all of it. What harms is to write again, so what is asked is who does.
 
+use jiff::Timestamp;
+
 use crate::{
     bug::{self, Bug},
     fact::Fact,
@@ -73,12 +75,16 @@ pub(crate) fn blame(view: &View, fields: &[Field]) -> String {
 }
 
 /// Whether somebody set the image back after our last write of the template, although nobody saw that stand: a write that was lost leaves
-/// the image with whoever had it before. Times are to the second, so one of the same second counts when it happens again and again.
+/// the image with whoever had it before.
 pub(crate) fn is_set_back(view: &View, record: &Record) -> bool {
-    let writer = view.owners.known().and_then(|owners| owners.writer(Field::Image));
-    let Some(at) = writer.and_then(|owner| owner.at).filter(|_| !bug::active(Bug::TemplateFought)) else {
-        return false;
-    };
-    at > record.template_at
-        || (record.template_writes >= LOST_IN_A_ROW && at.as_second() >= record.template_at.as_second())
+    is_written_since(view, Field::Image, record.template_at, record.template_writes)
+        && !bug::active(Bug::TemplateFought)
+}
+
+/// Whether somebody else wrote this since we did, so many times in a row. Times are to the second, so one of the same second counts when it
+/// happens again and again.
+pub(crate) fn is_written_since(view: &View, field: Field, ours: Timestamp, times: u32) -> bool {
+    let writer = view.owners.known().and_then(|owners| owners.writer(field));
+    let Some(at) = writer.and_then(|owner| owner.at) else { return false };
+    at > ours || (times >= LOST_IN_A_ROW && at.as_second() >= ours.as_second())
 }

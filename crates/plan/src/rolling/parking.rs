@@ -8,19 +8,20 @@
 //! Only what we wrote is minded. A partition that somebody else set at rest is theirs. What stood before our last write is ours as long as that
 //! write was not seen: it may have been refused.
 
+use jiff::Timestamp;
+
 use crate::{
     bug::{self, Bug},
     hold::Hold,
     reason::Reason,
     rolling::{
         known::{
-            contest::PATIENCE,
             decision::{Decision, Step},
             owners::Field,
-            parked::Parked,
+            parked::{Parked, Switched},
             record::Record,
             view::View,
-            workload::{Pod, Strategy},
+            workload::{Pod, Strategy, Workload},
         },
         owners,
     },
@@ -60,25 +61,40 @@ pub(crate) fn unless_leaving(view: &View, decision: &Decision) -> Option<Decisio
     if leads_on { None } else { mind(view) }
 }
 
-/// How often in a row a set that is OnDelete was switched already. A person who says `resume` has ended what set it back.
-fn switches(view: &View) -> u32 {
+/// The switch that was written and does not stand. A person who says `resume` has ended what set it back.
+fn lost_switch(view: &View) -> Option<Switched> {
     let counts = view.workload.strategy == Strategy::OnDelete && !view.resumed;
-    view.parked.filter(|_| counts).map_or(0, |parked| parked.switches)
+    view.parked.filter(|_| counts).and_then(|parked| parked.switched)
 }
 
-/// Whether a set that is OnDelete may be switched once more: not where that never stands, for somebody sets it back (H39).
+/// Whether a set that is OnDelete may be switched: not where somebody has set it back since the last time (H39). A write that was refused leaves
+/// the strategy with whoever had it before.
 pub(crate) fn may_switch(view: &View) -> Result<(), Hold> {
-    let switches = switches(view);
-    if switches < PATIENCE || bug::active(Bug::SwitchFought) {
+    let Some(Switched { at, times }) = lost_switch(view) else { return Ok(()) };
+    if !owners::is_written_since(view, Field::Strategy, at, times) || bug::active(Bug::SwitchFought) {
         return Ok(());
     }
     let message = format!(
-        "Windlass set the update strategy to RollingUpdate {switches} times and it is OnDelete each time{}. Keep others from writing \
-         spec.updateStrategy, then set spec.requests.resume to a new value; or set spec.updateStrategy.rollingUpdate.order to LeaderLast, which \
-         leaves it OnDelete",
+        "Windlass set updateStrategy of StatefulSet {} to RollingUpdate, and somebody set it to OnDelete again{}. Stop them from writing it, then \
+         set spec.requests.resume of this QuorumCluster to a new value; or set spec.updateStrategy.rollingUpdate.order of this QuorumCluster to \
+         LeaderLast, which keeps OnDelete",
+        view.workload.name,
         owners::blame(view, &[Field::Strategy])
     );
     Err(Hold::new(Reason::StrategyChanged, message))
+}
+
+/// What is ours at rest once a set that is OnDelete is switched.
+pub(crate) fn switched(view: &View, partition: u32, now: Timestamp) -> Parked {
+    let times = lost_switch(view).map_or(0, |switched| switched.times).saturating_add(1);
+    Parked { switched: Some(Switched { at: now, times }), ..Parked::at(partition) }
+}
+
+/// A switch of ours that stands while nothing can be decided, because the resource can't be read: it is put back.
+pub fn stand_down(workload: &Workload, parked: Option<Parked>) -> Option<Decision> {
+    let stands = workload.strategy == Strategy::RollingUpdate { partition: 0 } && workload.replicas > 0;
+    let ours = parked.is_some_and(|parked| parked.accounts_for(0)) && stands && !bug::active(Bug::SwitchLeftStanding);
+    ours.then_some(Decision::Act(Step::PutBackStrategy))
 }
 
 /// The partition that is ours at rest after this decision, to be recorded with it.
@@ -87,13 +103,12 @@ pub(crate) fn after(decision: &Decision, view: &View, record: Option<&Record>) -
         Strategy::OnDelete => None,
         Strategy::RollingUpdate { partition } => Some(partition),
     };
-    let switches = switches(view);
-    if let Decision::Act(Step::SwitchStrategy { partition } | Step::Park { partition }) = decision {
+    if let Decision::Act(Step::Park { partition }) = decision {
         let before = stands.filter(|stands| view.parked.is_some_and(|parked| parked.accounts_for(*stands)));
-        let switches = if stands.is_none() { switches.saturating_add(1) } else { 0 };
-        return Some(Parked { partition: *partition, before, switches });
+        return Some(Parked { before, ..Parked::at(*partition) });
     }
-    if stands.is_none() && switches > 0 && record.is_none() {
+    // One that was lost counts until nobody wants it any more.
+    if lost_switch(view).is_some() && record.is_none() && *decision != Decision::Done {
         return view.parked;
     }
     let ended = view.record.is_some() && record.is_none();

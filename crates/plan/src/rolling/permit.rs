@@ -21,11 +21,12 @@ use crate::{
         known::{
             contest::Contest,
             decision::{Decision, Plan, Step, WATCHFUL, halt, wait},
+            order::Order,
             owners::{Field, Owners},
             record::Record,
             stage::StageKind,
             view::View,
-            want::Want,
+            want::{Trigger, Want},
             workload::{Evictions, Pod, Strategy, Workload},
         },
         mend, order, parking, poison,
@@ -37,6 +38,9 @@ use crate::{
 /// What to do about the permit that stands; none if none of ours does.
 pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
     if let Some(decision) = contest::mind(want, view, record, now) {
+        return Some(decision);
+    }
+    if let Some(decision) = unseen(want.trigger, view, record) {
         return Some(decision);
     }
     let (pod, partition) = standing(view, record)?;
@@ -53,14 +57,32 @@ pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp
     }
 }
 
+/// Somebody else's image that the controller has not seen yet. Once it has, everybody at or above the partition is outdated and let go at once,
+/// the leader among them: they are held before.
+fn unseen(trigger: Trigger, view: &View, record: &mut Record) -> Option<Decision> {
+    let Strategy::RollingUpdate { partition } = view.workload.strategy else { return None };
+    let replicas = view.workload.replicas;
+    let foreign = record.revision.is_some() && view.workload.image != record.target.image && !view.workload.observed;
+    let ours = record.order == Order::ReverseOrdinal && trigger == Trigger::Version && record.contest.is_none();
+    if !foreign || !ours || partition >= replicas || bug::active(Bug::UnseenTemplateUnminded) {
+        return None;
+    }
+    let (pod, because) = (view.workload.member(replicas.saturating_sub(1)), template_changed(view, record));
+    record.move_partition(partition, replicas);
+    record.stage = None;
+    record.hand_over = None;
+    Some(Decision::Act(Step::TakeBack { pod, partition: replicas, because }))
+}
+
 /// What is left to do when nothing can be decided, because what is wanted can't be read: nobody would mind a permit, and drains must
 /// not wait for a person. None if nothing is.
 pub fn stand_down(view: &View, because: &Hold) -> Option<Plan> {
     let mut record = view.record.clone();
     // Where somebody else's strategy was held already, what is ours can't be told from theirs any more, and the number of holds is what counts.
-    let permit = record.as_mut().and_then(|record| match standing(view, record).filter(|_| record.contest.is_none()) {
+    let uncontested = |record: &Record| record.contest.is_none() && !contest::is_foreign(&view.owners);
+    let permit = record.as_mut().and_then(|record| match standing(view, record).filter(|_| uncontested(record)) {
         Some((pod, partition)) => Some(take_back(record, pod, partition, because.clone())),
-        None => contest::stand_down(view, record),
+        None => contest::stand_down(view, record).or_else(|| unseen(Trigger::Version, view, record)),
     });
     let rest = || parking::mind(view).filter(|_| view.record.is_none());
     let decision = permit.or_else(rest).unwrap_or_else(|| release_if_idle(halt(because.clone()), view));
@@ -95,7 +117,8 @@ pub fn withdraw(
         }
         return None;
     };
-    if record.contest.is_none() && record.accounts_for(partition) {
+    // A value that was ours before may be somebody else's by now.
+    if record.contest.is_none() && record.accounts_for(partition) && !contest::is_foreign(owners) {
         return Some(take_back(record, pod, partition, because.clone()));
     }
     contest::withdraw(record, pod, workload.strategy, owners)
@@ -120,10 +143,13 @@ pub fn withdraw_unrecorded(
         }
         return None;
     };
-    let above = pod.index.saturating_add(1);
-    let take_back =
-        || Decision::Act(Step::TakeBack { pod: pod.name.clone(), partition: above, because: because.clone() });
-    (ours || contest::may_hold(contest, owners)).then(take_back)
+    if !ours && !contest::may_hold(contest, owners) {
+        return None;
+    }
+    let theirs = contest.as_ref().filter(|_| !ours).map(|contest| contest.told(&workload.name, None));
+    let because = theirs.map_or_else(|| because.clone(), |told| Hold::new(Reason::FieldOwned, told));
+    let partition = pod.index.saturating_add(1);
+    Some(Decision::Act(Step::TakeBack { pod: pod.name.clone(), partition, because }))
 }
 
 fn is_our_partition(owners: &Fact<Owners>) -> bool {

@@ -31,7 +31,7 @@ use crate::{
             workload::{Pod, Strategy},
         },
         mend, owners,
-        progress::await_replaced,
+        progress::{await_replaced, note_completed},
         template::{template_changed, write_template},
     },
 };
@@ -51,10 +51,14 @@ pub(crate) fn as_if_it_stood<'a>(view: &'a View, record: &Record) -> Cow<'a, Vie
 
 /// Puts the template back that was there before, if the first member of the new one can't be well. None if that is not so.
 pub(crate) fn put_back(want: &Want, view: &View, record: &mut Record, now: Timestamp) -> Option<Decision> {
-    let unproven = record.proof == Proof::Pending || bug::active(Bug::ProofForgotten);
     let stands = record.revision.as_ref() == Some(&view.workload.update_revision)
         && view.workload.strategy == Strategy::OnDelete
         && !record.is_changed(view);
+    // Also while nothing goes on, members come to serve from it.
+    if stands && !bug::active(Bug::PausedProofUnnoticed) {
+        note_completed(want, view, record);
+    }
+    let unproven = record.proof == Proof::Pending || bug::active(Bug::ProofForgotten);
     // Where a half-done rollout was adopted, nobody knows what was there before.
     let known = record.from.image != record.target.image;
     // Nor is it ours to write where Helm or Git does.

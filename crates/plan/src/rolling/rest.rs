@@ -101,10 +101,13 @@ fn what_is_wanted(want: &Want, view: &View, record: &mut Option<Record>, partiti
     {
         return halt(hold);
     }
+    let switches = (order, view.workload.strategy) == (Order::ReverseOrdinal, Strategy::OnDelete);
+    if switches && let Err(hold) = parking::may_switch(view) {
+        return halt(hold);
+    }
     if let Some(first) = list::may_begin(want, view, now) {
         return first;
     }
-    let switches = (order, view.workload.strategy) == (Order::ReverseOrdinal, Strategy::OnDelete);
     if switches && bug::active(Bug::SwitchBeforeSnapshot) {
         return switch_over(want, view, &from.version);
     }
@@ -138,9 +141,6 @@ fn trouble(want: &Want, view: &View) -> Option<Hold> {
 /// The set is OnDelete and shall be rolled by its partition: its current revision has to catch up first, and only does so under
 /// RollingUpdate, when everybody is ready (H7).
 fn switch_over(want: &Want, view: &View, version: &Version) -> Decision {
-    if let Err(hold) = parking::may_switch(view) {
-        return halt(hold);
-    }
     // One that is behind is up all the same, and nobody is taken down by the switch.
     let mut lacking = view.pods.iter().rev().filter_map(|pod| member::settled(want, view, version, pod).err());
     if let Some(lacking) = lacking.find(|lacking| lacking.hold.reason != Reason::MemberBehind) {
@@ -194,6 +194,13 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
     };
     // Where it came from is not known any more, so it can't be reverted: from and target are the same.
     let target = Target { version, image: view.workload.image.clone() };
+    let runs = |pod: &Pod| view.quorum.member(&pod.name).and_then(|member| member.version.known());
+    let mut left = view.outdated().filter_map(runs);
+    if !bug::active(Bug::AdoptedDowngrade)
+        && let Err(hold) = left.try_for_each(|version| passable(want, view, &target, version))
+    {
+        return halt(hold);
+    }
     let order = Order::of(view.workload.strategy);
     let mut resumed = Record::begin(order, target.clone(), target, partition, partition, now);
     resumed.revision = Some(view.workload.update_revision.clone());

@@ -27,7 +27,7 @@ use crate::{
         progress::note_completed,
         snapshot,
         template::{begin, write_template},
-        ways::{passable, path},
+        ways::{not_below_led, passable, path},
     },
 };
 
@@ -52,10 +52,14 @@ pub(crate) fn is_revert(want: &Want, record: &Record) -> bool {
 /// Whether any pod has begun to change for the upgrade that is under way, whatever template stands by now. Until the template was seen, none
 /// can have.
 pub(crate) fn anything_replaced(view: &View, record: &Record) -> bool {
-    let Some(revision) = &record.revision else { return false };
-    let ours = |pod: &Pod| pod.revision == *revision && !bug::active(Bug::ForeignTemplateHides);
-    let replaced = view.pods.iter().any(|pod| ours(pod) || !view.is_outdated(pod));
-    replaced || view.permitted().is_some() || member::pods_present(view).is_err()
+    let replaced = || view.pods.iter().any(|pod| is_replaced(view, record, pod));
+    record.revision.is_some() && (replaced() || view.permitted().is_some() || member::pods_present(view).is_err())
+}
+
+/// Whether this pod is made from the target's template, or from somebody else's that stands by now.
+fn is_replaced(view: &View, record: &Record, pod: &Pod) -> bool {
+    let ours = record.revision.as_ref() == Some(&pod.revision) && !bug::active(Bug::ForeignTemplateHides);
+    ours || !view.is_outdated(pod)
 }
 
 /// Whether everybody may go back to where the unfinished upgrade came from.
@@ -64,16 +68,7 @@ pub(crate) fn may_revert(want: &Want, view: &View, record: &Record) -> Result<()
     if !want.allow_downgrade {
         member::leader_known(view).and_then(|()| leader_version(view))?;
     }
-    if let Some(led) = &record.highest_led
-        && *led > record.from.version
-        && !want.allow_downgrade
-    {
-        let message = format!(
-            "a member of version {led} has led, or may have while nobody could look, so going back to {} is a downgrade",
-            record.from.version
-        );
-        return Err(Hold::new(Reason::DowngradeNotAllowed, message));
-    }
+    not_below_led(want, record, &record.from.version)?;
     way_back(want, view, record)
 }
 
@@ -86,7 +81,9 @@ pub(crate) fn revert(want: &Want, view: &View, record: &mut Record, partition: u
         // Also the one that is gone at the moment: it may come back on either template.
         let absent = (0..view.workload.replicas).map(|index| view.workload.member(index));
         let absent = absent.filter(|name| view.pod(name).is_none_or(|pod| pod.terminating));
-        record.abandoned.extend(view.updated().map(|pod| pod.name.clone()).chain(absent));
+        let replaced = view.pods.iter().filter(|pod| is_replaced(view, record, pod)).map(|pod| pod.name.clone());
+        let replaced: Vec<_> = replaced.chain(absent).collect();
+        record.abandoned.extend(replaced);
     }
     std::mem::swap(&mut record.from, &mut record.target);
     record.reverting = true;
@@ -130,9 +127,21 @@ pub(crate) fn is_due(want: &Want, view: &View, record: &Record, now: Timestamp) 
         Order::ReverseOrdinal => {
             let untouched =
                 !record.reverting && (!anything_replaced(view, record) || bug::active(Bug::RetargetHalfWay));
-            Ok(mend::needs_another_target(want, view, record, now)? || untouched)
+            let due =
+                mend::needs_another_target(want, view, record, now)? || untouched || is_adopted(want, view, record);
+            // What has led counts as well as what is left behind (H15).
+            if due && !bug::active(Bug::RetargetBelowLeader) {
+                not_below_led(want, record, &want.target.version)?;
+            }
+            Ok(due)
         }
     }
+}
+
+/// Somebody wrote another image half way, nobody is let go for it, and a person asks for that very image: with it everybody is held already,
+/// and whoever was replaced for the former one can go on to it.
+fn is_adopted(want: &Want, view: &View, record: &Record) -> bool {
+    record.revision.is_some() && want.target.image == view.workload.image && view.permitted().is_none()
 }
 
 /// What comes before the new target's template: the same as before the first one's. None where nothing does.
@@ -186,10 +195,7 @@ fn retarget(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32,
         Order::ReverseOrdinal | Order::LeaderLast => record.from.clone(),
     };
     let snapshot = snapshot_for(want, view, &record, now);
-    // What has led counts as well as what is left behind (H15).
-    let led = record.highest_led.as_ref().filter(|_| !bug::active(Bug::RetargetBelowLeader));
-    let mut left = std::iter::once(&from.version).chain(led);
-    let ready = left.try_for_each(|version| passable(want, view, &want.target, version)).map_err(halt).and(snapshot);
+    let ready = passable(want, view, &want.target, &from.version).map_err(halt).and(snapshot);
     let snapshot = match ready {
         Ok(snapshot) => snapshot,
         Err(first) => {
@@ -199,7 +205,10 @@ fn retarget(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32,
     };
     let mut next = Record::begin(record.order, from, want.target.clone(), record.partition, partition, now);
     next.previous_partitions.extend(record.previous_partitions.iter().copied());
-    let broken: Vec<_> = mend::broken_members(want, view, &record, now).collect();
+    // Under somebody else's template nobody is judged by ours any more; whoever was replaced for it may be broken.
+    let stray = record.order == Order::ReverseOrdinal && record.revision.is_some() && record.is_changed(view);
+    let strays = view.pods.iter().filter(|pod| stray && is_replaced(view, &record, pod)).map(|pod| pod.name.clone());
+    let broken: Vec<_> = mend::broken_members(want, view, &record, now).chain(strays).collect();
     let mut next = Record { snapshot, ..next.instead_of(record) };
     next.abandoned.extend(broken);
     if next.order == Order::ReverseOrdinal {
@@ -213,10 +222,10 @@ fn retarget(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32,
 pub(crate) fn retarget_is_safe(want: &Want, view: &View, record: &Record) -> Result<(), Hold> {
     let runs = view.quorum.members.known().into_iter().flatten().filter_map(|(_, member)| member.version.known());
     let proven = (record.proof == Proof::Proven).then_some(&record.target.version);
-    for version in runs.chain([&record.from.version]).chain(proven).chain(record.highest_led.as_ref()) {
+    for version in runs.chain([&record.from.version]).chain(proven) {
         passable(want, view, &want.target, version)?;
     }
-    Ok(())
+    not_below_led(want, record, &want.target.version)
 }
 
 /// A system that does not go back as a whole still can while a member that has not left stays where it is: the others go back to it.

@@ -5,6 +5,7 @@ use crate::{
     hold::Hold,
     reason::Reason,
     rolling::known::{
+        record::Record,
         view::View,
         want::{Target, Want},
     },
@@ -17,6 +18,19 @@ pub(crate) fn passable(want: &Want, view: &View, to: &Target, from: &Version) ->
         return Err(Hold::new(Reason::DowngradeNotAllowed, format!("{from} runs, and {} is older", to.version)));
     }
     path(want, view, from, &to.version)
+}
+
+/// What has led counts, whatever runs by now: going below it is a downgrade of the data (H15).
+pub(crate) fn not_below_led(want: &Want, record: &Record, to: &Version) -> Result<(), Hold> {
+    match &record.highest_led {
+        Some(led) if led > to && !want.allow_downgrade => {
+            let message = format!(
+                "a member of version {led} has led, or may have while nobody could look, so {to} is a downgrade"
+            );
+            Err(Hold::new(Reason::DowngradeNotAllowed, message))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 pub(crate) fn path(want: &Want, view: &View, from: &Version, to: &Version) -> Result<(), Hold> {

@@ -5,13 +5,15 @@ use std::{panic, time::Duration};
 use jiff::Timestamp;
 use rstest::rstest;
 use windlass_plan::{
-    Decision, Fact, Order, Reason, Step, View,
+    Decision, Fact, Order, Reason, Step, Trouble, View, Want,
     bug::{Bug, plant},
     gate::{About, Asked, ExternalGate, Outcome},
     rolling::{
         self,
         known::{
+            owners::{Field, Operation, Owner},
             parked::Parked,
+            proof::Proof,
             snapshot::Progress,
             stage::HandOver,
             want::OnDeadline,
@@ -23,7 +25,7 @@ use windlass_plan::{
 
 use super::{mends::about_to_delete, owners};
 use crate::support::{
-    NEW, NEWER, OLD, POSITION, decide, half_way, half_way_on_delete, image, member_mut, name, noon, pod_mut,
+    self, NEW, NEWER, OLD, POSITION, decide, half_way, half_way_on_delete, image, member_mut, name, noon, pod_mut,
     record_mut, rest, revision, target, theirs, version, want,
     world::{RANDOM_STORIES, World, random_story},
 };
@@ -100,6 +102,44 @@ fn a_budget_that_is_taken_away_is_replaced() {
     assert_eq!(world.view.evictions, Evictions::HeldByUs, "a drain would take a second one");
 }
 
+/// A person pauses before anybody looks at the first new member again; it serves meanwhile, and then it breaks.
+fn a_template_that_proved_itself_in_a_pause_stands() {
+    let mut view = half_way_on_delete(3, 0, 1);
+    record_mut(&mut view).proof = Proof::Pending;
+    record_mut(&mut view).completed.clear();
+    let paused = Want { paused: true, ..want(NEW) };
+    let seen = rolling::plan(&paused, &view, noon());
+    view.record = seen.record;
+    pod_mut(&mut view, 2).ready_since = None;
+    pod_mut(&mut view, 2).trouble =
+        Some(Trouble::CrashLoop { container: "container pd".into(), image: image(NEW), restarts: 3, exit: None });
+    assert!(!matches!(decide(&paused, &view), Decision::Act(Step::WriteTemplate { .. })), "whoever is lost goes back");
+}
+
+/// Somebody writes the old image while the controllers stand still: when they move, everybody at or above the partition is let go.
+fn a_template_that_nobody_has_seen_lets_nobody_go() {
+    let mut view = half_way(3, 2, 2);
+    (view.workload.image, view.workload.observed) = (image(OLD), false);
+    view.owners = support::owned_by(vec![]);
+    let decision = decide(&want(NEW), &view);
+    assert!(matches!(&decision, Decision::Act(Step::TakeBack { partition: 3, .. })), "{decision:?}");
+}
+
+/// Somebody rolled the set back half way, and a person says resume: what runs is newer than what it goes to.
+fn a_rollout_that_goes_backwards_is_not_resumed() {
+    let mut view = View { record: None, resumed: true, ..half_way_on_delete(3, 0, 1) };
+    (view.workload.image, view.evictions) = (image(OLD), Evictions::Open);
+    view.workload.update_revision = revision(OLD);
+    for index in [0, 1] {
+        member_mut(&mut view, index).version = Fact::Known(version(NEW));
+        pod_mut(&mut view, index).revision = revision(NEW);
+    }
+    pod_mut(&mut view, 2).revision = revision(OLD);
+    member_mut(&mut view, 2).version = Fact::Known(version(OLD));
+    let decision = decide(&want(OLD), &view);
+    assert!(matches!(&decision, Decision::Halt { on } if on.reason == Reason::DowngradeNotAllowed), "{decision:?}");
+}
+
 fn an_upgrade_under_on_delete_ends() {
     let mut world = World::on_delete(3, 0);
     assert_eq!(world.run(), Decision::Done);
@@ -121,19 +161,55 @@ fn a_switch_that_is_withdrawn_is_put_back() {
     assert_eq!(world.view.workload.strategy, Strategy::OnDelete);
 }
 
-/// Somebody sets it back each time, before anybody has seen it.
-fn a_switch_that_never_stands_is_not_written_for_ever() {
+/// A switch is written, and does not stand at the next look. Who has the strategy then, since how many seconds after the switch?
+fn switched_in_vain(owner: Option<(&str, i64)>, looks: usize) -> World {
     let mut world = World::on_delete(3, 0);
     world.want.order = Some(Order::ReverseOrdinal);
-    for _ in 0..50 {
+    for _ in 0..looks {
+        let at = world.now;
         let _ = world.pass();
         world.view.workload.strategy = Strategy::OnDelete;
+        let written = |(manager, after): (&str, i64)| Owner {
+            at: Some(Timestamp::from_second(at.as_second() + after).unwrap()),
+            ..support::owner(manager, Operation::Update, &[Field::Strategy])
+        };
+        world.view.owners = support::owned_by(owner.map(written).into_iter().collect());
     }
-    assert_eq!(world.count("StrategySwitched"), 8);
-    let decision = world.pass();
-    assert!(matches!(&decision, Decision::Halt { on } if on.reason == Reason::StrategyChanged), "{decision:?}");
-    world.view.resumed = true;
-    assert!(matches!(world.pass(), Decision::Act(Step::SwitchStrategy { .. })), "a person says that it is over");
+    world
+}
+
+/// Somebody sets it back each time, before anybody has seen it.
+fn a_switch_that_is_set_back_is_not_written_again() {
+    for (after, times) in [(1, 1), (0, 3)] {
+        let mut world = switched_in_vain(Some(("deployer", after)), 20);
+        assert_eq!(world.count("StrategySwitched"), times);
+        let decision = world.pass();
+        assert!(matches!(&decision, Decision::Halt { on } if on.reason == Reason::StrategyChanged), "{decision:?}");
+        world.view.resumed = true;
+        assert!(matches!(world.pass(), Decision::Act(Step::SwitchStrategy { .. })), "a person says that it is over");
+    }
+}
+
+/// What a failed write leaves there was there before: nobody is accused, and it goes on by itself.
+#[test]
+fn a_switch_that_is_refused_accuses_nobody() {
+    for owner in [None, Some(("kubectl-client-side-apply", -600))] {
+        let times = switched_in_vain(owner, 20).count("StrategySwitched");
+        assert!(times > 8, "it was tried {times} times");
+    }
+}
+
+/// A person asks for the very image that somebody wrote half way: with a template of their own everybody was held already.
+#[test]
+fn a_foreign_image_that_is_asked_for_is_taken() {
+    let mut view = half_way(3, 0, 1);
+    (view.workload.image, view.workload.update_revision) = (image(NEWER), revision(NEWER));
+    view.workload.strategy = Strategy::RollingUpdate { partition: 3 };
+    record_mut(&mut view).partition = 3;
+    let plan = rolling::plan(&want(NEWER), &view, noon());
+    assert!(matches!(plan.decision, Decision::Act(Step::WriteTemplate { .. })), "{:?}", plan.decision);
+    let record = plan.record.unwrap();
+    assert_eq!((record.from, record.abandoned), (target(OLD), [name(2)].into()), "whoever was replaced may be broken");
 }
 
 fn a_snapshot_comes_before_the_switch() {
@@ -308,7 +384,7 @@ fn leadership_that_stays_is_asked_to_move_only_so_often() {
 
 fn a_hand_over_that_nobody_wants_any_more_is_not_finished() {
     let mut view = half_way(3, 1, 1);
-    record_mut(&mut view).hand_over = Some(HandOver { pod: name(1), since: noon(), attempts: 1, answer: None });
+    record_mut(&mut view).hand_over = Some(HandOver { pod: name(1), since: noon(), attempts: 1, last_error: None });
     view.requests.abort = true;
     assert_eq!(takeover::finish(&want(NEW), &view, noon()), None);
 }
@@ -401,11 +477,14 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 #[case(Bug::LeaderGoesFirst, an_upgrade_moves_leadership_once)]
 #[case(Bug::LostOneWaits, whoever_is_down_goes_first)]
 #[case(Bug::PoisonLeftStanding, a_broken_template_does_not_stand)]
+#[case(Bug::AdoptedDowngrade, a_rollout_that_goes_backwards_is_not_resumed)]
+#[case(Bug::UnseenTemplateUnminded, a_template_that_nobody_has_seen_lets_nobody_go)]
+#[case(Bug::PausedProofUnnoticed, a_template_that_proved_itself_in_a_pause_stands)]
 #[case(Bug::ProofForgotten, a_proven_template_stands)]
 #[case(Bug::WaitsForCurrentRevision, an_upgrade_under_on_delete_ends)]
 #[case(Bug::SwitchHeldBack, a_set_is_switched_to_its_partition)]
 #[case(Bug::SwitchLeftStanding, a_switch_that_is_withdrawn_is_put_back)]
-#[case(Bug::SwitchFought, a_switch_that_never_stands_is_not_written_for_ever)]
+#[case(Bug::SwitchFought, a_switch_that_is_set_back_is_not_written_again)]
 #[case(Bug::SwitchBeforeSnapshot, a_snapshot_comes_before_the_switch)]
 #[case(Bug::ScaleUpNotParked, a_set_that_is_scaled_up_is_held_again)]
 #[case(Bug::LostParkingForgotten, a_set_whose_parking_was_lost_is_held_again)]

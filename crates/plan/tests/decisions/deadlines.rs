@@ -170,7 +170,7 @@ fn a_member_that_hangs_on_the_way_back_calls_a_person(#[case] kind: StageKind, #
 fn asked(times: u32) -> View {
     let mut view = half_way(3, 1, 1);
     view.evictions = theirs();
-    record_mut(&mut view).hand_over = Some(HandOver { pod: name(1), since: noon(), attempts: times, answer: None });
+    record_mut(&mut view).hand_over = Some(HandOver { pod: name(1), since: noon(), attempts: times, last_error: None });
     record_mut(&mut view).hand_overs = times;
     view
 }
@@ -179,10 +179,12 @@ fn asked(times: u32) -> View {
 #[test]
 fn a_hand_over_that_is_refused_is_told_with_its_answer() {
     let mut view = asked(4);
-    record_mut(&mut view).hand_over.as_mut().unwrap().answer = Some("permission denied".into());
+    record_mut(&mut view).hand_over.as_mut().unwrap().last_error = Some("permission denied".into());
     let decision = after(&view, Duration::ZERO);
     assert_eq!(answer(&decision), Halt(Reason::HandOverFailed));
-    assert!(hold(&decision).message.ends_with("after 4 attempts; the last request failed: permission denied"));
+    assert!(
+        hold(&decision).message.ends_with("4 times, and it still leads. The last request failed: permission denied")
+    );
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::support::{NEW, NEWER, OLD, half_way, name, noon, record_mut, target, 
 /// `pd-1` of three leads, its turn has come, and leadership was asked to leave it.
 fn scene() -> (Want, View) {
     let mut view = half_way(3, 1, 1);
-    record_mut(&mut view).hand_over = Some(HandOver { pod: name(1), since: noon(), attempts: 1, answer: None });
+    record_mut(&mut view).hand_over = Some(HandOver { pod: name(1), since: noon(), attempts: 1, last_error: None });
     (want(NEW), view)
 }
 
@@ -49,7 +49,7 @@ fn what_was_asked_for_is_asked_once_more_and_counted() {
 #[case::another_version_is_wanted(|want: &mut Want, _: &mut View| want.target = target(NEWER))]
 #[case::the_window_is_closed(|want: &mut Want, _: &mut View| want.windows = vec![window("0 2 * * *", 60, "UTC")])]
 #[case::it_was_asked_as_often_as_it_may_be(|_: &mut Want, view: &mut View| {
-    record_mut(view).hand_over = Some(HandOver { pod: name(1), since: noon(), attempts: 4, answer: None });
+    record_mut(view).hand_over = Some(HandOver { pod: name(1), since: noon(), attempts: 4, last_error: None });
 })]
 #[case::a_person_says_retry(|_: &mut Want, view: &mut View| view.requests = Requests { retry: true, ..Requests::default() })]
 fn what_nobody_wants_is_not_finished(#[case] change: Change) {

@@ -525,7 +525,7 @@ fn nobody_is_handed_over_to_when_a_new_one_leads_already() {
 fn stepping_down(attempts: u32) -> (Want, View) {
     let mut view = half_way_on_delete(3, 0, 2);
     view.evictions = theirs(3, 2);
-    record_mut(&mut view).hand_over = Some(HandOver { pod: name(0), since: noon(), attempts, answer: None });
+    record_mut(&mut view).hand_over = Some(HandOver { pod: name(0), since: noon(), attempts, last_error: None });
     (Want { names_target: false, ..want(NEW) }, view)
 }
 

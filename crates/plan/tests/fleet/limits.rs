@@ -102,7 +102,7 @@ fn lanes_have_a_limit_of_their_own() {
     let full = world.step();
     assert_eq!(reason(&full), "InFlightLimit");
     let Verdict::Wait(hold) = &full.verdict else { panic!("{full:?}") };
-    assert!(hold.message.contains("4 are on their way, and spec.spread"), "{}", hold.message);
+    assert!(hold.message.contains("4 are on their way, and maxInFlight of spec.spread"), "{}", hold.message);
     let gone = plan.stamps.iter().find(|stamp| NAMES[..7].contains(&stamp.id.name())).unwrap();
     world.arrive(&gone.id);
     let plan = world.step();

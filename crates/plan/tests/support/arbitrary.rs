@@ -107,11 +107,11 @@ fn any_stage() -> impl Strategy<Value = Stage> {
 }
 
 fn any_hand_over() -> impl Strategy<Value = HandOver> {
-    (0..INDICES, -1000_i64..1000, 0_u32..5, option::of(text())).prop_map(|(index, ago, attempts, answer)| HandOver {
+    (0..INDICES, -1000_i64..1000, 0_u32..5, option::of(text())).prop_map(|(index, ago, attempts, error)| HandOver {
         pod: super::name(index),
         since: at(noon().as_second() - ago),
         attempts,
-        answer: answer.map(str::to_owned),
+        last_error: error.map(str::to_owned),
     })
 }
 

@@ -39,7 +39,9 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     ensure!(written(trial)? == writes, "the StatefulSet was written although somebody else writes it");
     ensure!(ended(trial)? == endings, "pods were ended although nothing may begin");
 
-    trial.resource.change(json!({"policy": {"acceptOwners": [MANAGER]}})).await?;
+    // The first one soaks until it is over: two are left, and the one that leads goes last.
+    let soaks = json!({"policy": {"acceptOwners": [MANAGER]}, "upgrade": {"soak": "1h"}});
+    trial.resource.change(soaks).await?;
     pause_after_the_first(trial).await?;
     // It goes last: whoever Kubernetes takes before we hold it does not lead.
     trial.lead_from(&trial.application.pod(0)).await?;
@@ -53,7 +55,8 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     ensure!(written(trial)? == writes + 1, "it was held {} times", written(trial)? - writes);
     sleep(PERIOD * 3).await;
     ensure!(written(trial)? == writes + 1, "something was written although nothing may go on");
-    trial.resource.change(json!({"paused": false, "requests": {"resume": "it is silent"}})).await?;
+    let goes_on = json!({"paused": false, "upgrade": {"soak": "0s"}, "requests": {"resume": "it is silent"}});
+    trial.resource.change(goes_on).await?;
     trial.finish(240).await
 }
 

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Result, bail, ensure};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{EvictParams, ListParams},
 };
 use serde_json::json;
@@ -58,8 +58,10 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
             let pods = trial.pods.list(&ListParams::default()).await?.items;
             let somebody_is_down = pods.len() < trial.replicas || !pods.iter().all(is_up);
             let pod = trial.application.pod(ordinal);
-            // A leader that is evicted would be the drain's doing, and could not be told from ours.
-            let follows = trial.leader().is_ok_and(|leader| leader != pod);
+            // A leader that is evicted would be the drain's doing, and could not be told from ours. One that is not up yet goes past the budget,
+            // and would never get up.
+            let stays = pods.iter().any(|seen| seen.name_any() == pod && is_up(seen));
+            let follows = stays && trial.leader().is_ok_and(|leader| leader != pod);
             if !follows || (!somebody_is_down && Instant::now() < quiet_until) {
                 continue;
             }

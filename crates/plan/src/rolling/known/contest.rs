@@ -26,6 +26,22 @@ impl Contest {
         Self { by: "somebody".to_owned(), holds: PATIENCE, held: true }
     }
 
+    /// What happened to this StatefulSet, for whoever can't hear the rest yet; `permitted` is the pod that Kubernetes may replace all the same.
+    pub fn told(&self, set: &str, permitted: Option<&Pod>) -> String {
+        let by = &self.by;
+        match permitted.filter(|_| self.held || self.holds >= PATIENCE) {
+            None => format!(
+                "{by} set the update strategy of StatefulSet {set}, and Windlass held the members back that are not replaced yet. Stop {by} \
+                 from writing it"
+            ),
+            Some(pod) => format!(
+                "{by} set the update strategy of StatefulSet {set} back again: Kubernetes is replacing members by itself now, possibly the \
+                 leader. Stop {by}, and set spec.updateStrategy.rollingUpdate.partition of the StatefulSet to {}",
+                pod.index.saturating_add(1)
+            ),
+        }
+    }
+
     pub(crate) fn hold(&self) -> Hold {
         let by = &self.by;
         let held = if self.held { "Windlass held again" } else { "Windlass holds again, once," };

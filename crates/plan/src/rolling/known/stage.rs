@@ -48,8 +48,8 @@ pub struct HandOver {
     pub since: Timestamp,
     /// How often it was asked.
     pub attempts: u32,
-    /// What it was answered last, where that was no success.
-    pub answer: Option<String>,
+    /// Why the last request failed, where it did.
+    pub last_error: Option<String>,
 }
 
 impl HandOver {
