@@ -188,7 +188,7 @@ impl Reason {
             }
             Self::UnsupportedStrategy => "set the StatefulSet's updateStrategy to RollingUpdate or OnDelete",
             Self::StrategyChanged => {
-                "find out who changed it and do what the message says, or set spec.requests.resume to a new value to go on with the strategy that stands"
+                "find out who changed it, and put the update strategy back where the message says what it was, or set spec.requests.resume to a new value to go on with the one that stands"
             }
             Self::TemplateChanged => {
                 "put the template back to what the message says, ask for the image in spec.version and spec.image, or set spec.requests.resume to a new value: while no upgrade is under way Windlass then writes the wanted image over one that no pod runs yet, and during an upgrade it goes on with another template of the same image"

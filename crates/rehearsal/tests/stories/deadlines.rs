@@ -201,7 +201,7 @@ impl Row {
     /// A hand-over is asked for three times more before a person is called.
     fn hand_over(setting: Setting, leader: u32, replaced: &'static [u32], back: Back) -> Self {
         let limited = Limited::HandOver;
-        let words: &[&str] = &["leadership was asked to leave", "is still there, after 4 attempts"];
+        let words: &[&str] = &["to hand leadership over 4 times", "it still leads"];
         let (reason, after) = (Reason::HandOverFailed, limited.deadline().1 * 3);
         Self { limited, setting, hang: Hang::Clings, leader, reason, words, after, replaced, back }
     }
