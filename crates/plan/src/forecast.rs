@@ -1,12 +1,12 @@
 //! What an upgrade would do from here: the planner's own answers, played forward on a copy of what was seen.
 //!
 //! ```text
-//!   want, view, now ─▶ rollout::plan ─▶ Act         noted, and done to the copy
+//!   want, view, now ─▶ rolling::plan ─▶ Act         noted, and done to the copy
 //!                        ▲              Wait        what is on its way arrives; what people or the calendar hold is noted and let pass
 //!                        └──────────────┘           neither: that is where it ends
 //!                                       Halt, Done  that is where it ends
 //! ```
-//! There is no second opinion: whatever is foreseen, [`rollout::plan`] said. Only what the copy does is made up, and it is the best that
+//! There is no second opinion: whatever is foreseen, [`rolling::plan`] said. Only what the copy does is made up, and it is the best that
 //! can happen: pods come back ready, their members healthy and caught up, and leadership goes where it was asked to go. What is wrong
 //! or not known now and is none of our doing stays as it is.
 

@@ -1,4 +1,4 @@
-//! Decisions from the outside: what `rollout::plan` answers to what was seen.
+//! Decisions from the outside: what `rolling::plan` answers to what was seen.
 
 #[cfg(test)]
 mod decisions;

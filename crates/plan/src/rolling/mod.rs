@@ -1,4 +1,4 @@
-//! The rolling planner: one member at a time (C1–C8). Who goes first and how it is let go is the order's: see [`crate::order`].
+//! The rolling planner: one member at a time (C1–C8). Who goes first and how it is let go is the order's: see [`order`].
 //!
 //! ```text
 //!  at rest ──▶ WriteTemplate (everything held) ──▶ for each member, in its turn:
@@ -8,6 +8,20 @@
 //! ```
 //! Under OnDelete the pod is deleted instead of permitted, so there is nothing to take back, to conclude or to park.
 //! A revert half way is the same road with the old template: the members that were replaced are the outdated ones then.
+//!
+//! ```text
+//!   plan ─┬─ take in   gates::approval, lag, progress, gates::pace    what people said and members did since the last look
+//!         ├─ heed      request                                        stop, go back, try again
+//!         │   └─ decide ─┬─ permit, contest     a lowered partition, and somebody else's strategy: minded before all else
+//!         │              ├─ rest, follow        is anything wanted, and can it begin? parking holds what stands meanwhile
+//!         │              └─ under_way ─┬─ retarget, poison   another mind half way; a template that nobody can live on
+//!         │                            └─ roll               the next member: order, gates, handover, budget, mend
+//!         ├─ note      parking, snapshot, gates::pace          what is about to happen, for the record
+//!         └─ say       gates::outlook, gates::approval         where every gate stands, and what a person is asked
+//!
+//!   known    what is wanted, seen, recorded and decided: types alone, below everything
+//!   ways, template, takeover   which versions lead to which; the write of the template; what a predecessor had begun
+//! ```
 
 pub mod budget;
 pub(crate) mod contest;

@@ -8,7 +8,7 @@
 //! ```
 //! The partition of the switch is 0 and not `replicas`: nobody is outdated, so nothing can be replaced, and a pod that is lost before
 //! the controller has concluded comes back from the template that stands. Held back, it would come back from the first one ever (H7).
-//! It stands for that moment only: see [`crate::parking`].
+//! It stands for that moment only: see [`super::parking`].
 
 use jiff::Timestamp;
 

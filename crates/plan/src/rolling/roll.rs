@@ -1,13 +1,5 @@
-//! The rolling planner: one member at a time (C1–C8). Who goes first and how it is let go is the order's: see [`crate::order`].
-//!
-//! ```text
-//!  at rest ──▶ WriteTemplate (everything held) ──▶ for each member, in its turn:
-//!                 [leader? HandOver] ─▶ HoldEvictions ─▶ Permit ─▶ new pod ready ─▶ healthy ─▶ caught up
-//!                                                          └─ anything changes: TakeBack
-//!              ──▶ currentRevision == updateRevision ──▶ ReleaseEvictions ─▶ Park ─▶ at rest
-//! ```
-//! Under OnDelete the pod is deleted instead of permitted, so there is nothing to take back, to conclude or to park.
-//! A revert half way is the same road with the old template: the members that were replaced are the outdated ones then.
+//! The template is in place: the next member, or the end. Each step of the road is a file: who goes (`order`), what must hold (`gates`), who
+//! leads meanwhile (`handover`), what a drain may do (`budget`), how far the last one is (`progress`).
 
 use jiff::Timestamp;
 
