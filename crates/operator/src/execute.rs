@@ -1,7 +1,7 @@
 //! Carries out one step. Every write names the resourceVersion that the decision saw, and is sent only while the term is ours:
 //! a mismatch means "look again", never "try harder" (H1, H5).
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use k8s_openapi::{
     api::{
@@ -30,7 +30,7 @@ use crate::{
     executor,
     lease::{Lease, Term},
     lenient::Whole,
-    observe::Observed,
+    observe::{self, Observed},
     prepull,
     system::{self, Line},
     validate::{budget_name, init_containers},
@@ -40,6 +40,9 @@ use crate::{
 fn as_us() -> PatchParams {
     PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
 }
+
+/// So often a partition is raised again at once after a conflict with the controller's status.
+const AT_ONCE: usize = 4;
 
 /// Who touched an object last, and as what.
 const TOUCHED: &str = "windlass.dev/touched-by";
@@ -136,10 +139,10 @@ pub async fn execute(
             }
             patch_set(actor, set, patch).await
         }
-        Step::SwitchStrategy { partition }
-        | Step::Permit { partition, .. }
-        | Step::TakeBack { partition, .. }
-        | Step::Park { partition } => patch_set(actor, set, partition_patch(set, *partition)).await,
+        Step::SwitchStrategy { partition } | Step::Permit { partition, .. } | Step::Park { partition } => {
+            patch_set(actor, set, partition_patch(set, *partition)).await
+        }
+        Step::TakeBack { partition, .. } => take_back(actor, set, *partition).await,
         Step::HandOver { from, to } => hand_over(actor, resource, observed, from, to).await,
         Step::PutBackStrategy => patch_set(actor, set, strategy_patch(set, Strategy::OnDelete)).await,
         Step::DeletePod { pod, uid, .. } | Step::Replace { pod, uid, through: None, .. } => {
@@ -190,6 +193,33 @@ pub fn partition_patch(set: &StatefulSet, partition: u32) -> Vec<serde_json::Val
     vec![json!({
         "op": "add", "path": "/spec/updateStrategy", "value": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}},
     })]
+}
+
+/// Raises the partition of the StatefulSet as it was seen. Its controller writes its status at the very moment when it lets pods go, and to look at
+/// all members again takes seconds in which it goes on: as long as nothing but the status is another, the same write is sent again at once. Each
+/// is fenced like any other.
+pub async fn take_back(actor: Actor<'_>, set: &StatefulSet, partition: u32) -> Result<(), Error> {
+    let (name, namespace) = (set.name_any(), set.namespace().unwrap_or_default());
+    let api: Api<StatefulSet> = Api::namespaced(actor.context.client.clone(), &namespace);
+    let what = format!("statefulsets/{namespace}/{name}");
+    let mut seen = Cow::Borrowed(set);
+    for _ in 0..AT_ONCE {
+        match patch_set(actor, &seen, partition_patch(&seen, partition)).await {
+            Err(error) if error.is_conflict() => match observe::get(actor.context, &what, &api, &name).await? {
+                Some(now) if is_same_but_status(set, &now) => seen = Cow::Owned(now),
+                Some(_) | None => return Err(error),
+            },
+            other => return other,
+        }
+    }
+    patch_set(actor, &seen, partition_patch(&seen, partition)).await
+}
+
+/// Neither its spec nor whoever touched it last is another.
+fn is_same_but_status(before: &StatefulSet, now: &StatefulSet) -> bool {
+    before.uid() == now.uid()
+        && before.metadata.generation == now.metadata.generation
+        && before.annotations().get(TOUCHED) == now.annotations().get(TOUCHED)
 }
 
 /// Patches the StatefulSet as it was seen: with another resourceVersion the API server answers 409.

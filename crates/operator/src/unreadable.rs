@@ -82,15 +82,13 @@ pub async fn quorum_cluster(
         step
     });
     of.say(actor, said, hold).await?;
-    let patch = |set: &_| match &act {
-        Some(Step::TakeBack { partition, .. }) => Some(execute::partition_patch(set, *partition)),
-        Some(Step::PutBackStrategy) => Some(execute::strategy_patch(set, Strategy::OnDelete)),
-        Some(_) | None => None,
-    };
-    if let Some((set, patch)) = observed.set.as_ref().and_then(|set| Some((set, patch(set)?)))
-        && let Some(step) = &act
-    {
-        let patched = execute::patch_set(actor, set, patch).await;
+    if let (Some(step), Some(set)) = (&act, observed.set.as_ref()) {
+        // Nothing else is ever done here but to put a strategy of ours back.
+        let patched = if let Step::TakeBack { partition, .. } = step {
+            execute::take_back(actor, set, *partition).await
+        } else {
+            execute::patch_set(actor, set, execute::strategy_patch(set, Strategy::OnDelete)).await
+        };
         actor.context.metrics.step(step, patched.as_ref().err().map(Error::class));
         patched?;
         of.tell(actor, Telling { warning: false, reason: step.name(), action: "Act", note: step.to_string() }).await;
