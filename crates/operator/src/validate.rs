@@ -276,6 +276,7 @@ fn see(name: MemberName, index: u32, pod: &Pod) -> SeenPod {
         index,
         revision: Revision::new(pod.labels().get("controller-revision-hash").cloned().unwrap_or_default()),
         ready_since: ready.map(|ready| ready.last_transition_time.as_ref().map(|time| time.0).unwrap_or_default()),
+        young: false,
         terminating: pod.metadata.deletion_timestamp.is_some(),
         trouble: ready.is_none().then(|| diagnose(pod)).flatten(),
         log: None,

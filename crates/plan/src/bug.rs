@@ -29,6 +29,8 @@ pub enum Bug {
     DowngradeUnnoticed,
     /// Whether a way from one version to another exists is not asked.
     PathNotChecked,
+    /// The next minor release is entered before the system as a whole has followed its members to the last one.
+    ClusterVersionIgnored,
     /// A member that is about to get a vote is not waited for.
     NonVotersIgnored,
     /// Decisions come from a possibly stale cache of the API server.
@@ -57,6 +59,8 @@ pub enum Bug {
     BudgetGoneUnnoticed,
     /// A pod counts as ready as soon as it is, whatever `minReadySeconds` says.
     MinReadyIgnored,
+    /// A pod that is Ready, but not for as long as `minReadySeconds` asks, is deleted as broken.
+    YoungPodMended,
     /// Nothing is recorded before an act.
     NoIntent,
     /// A broken pod is deleted before the template is mended: it comes back as broken as it was.

@@ -74,6 +74,9 @@ pub struct Quorum {
     pub learners: Vec<String>,
     /// The version that the system was told to go back to, where it has such a thing and everyone who answered says so (H20).
     pub downgrade: Option<Version>,
+    /// The version that the system as a whole has agreed on, which follows the members some time after the last one was replaced: where it
+    /// has such a thing and everyone who answered says the same (H20).
+    pub agreed: Option<Version>,
     /// Nothing is known because the system refuses the token that it was shown.
     pub refused: bool,
 }
@@ -95,7 +98,7 @@ pub fn can_spare_one(members: usize) -> bool {
 impl Quorum {
     /// Voters alone.
     pub fn new(members: Fact<BTreeMap<MemberName, Member>>, leader: Fact<MemberName>) -> Self {
-        Self { members, leader, learners: Vec::new(), downgrade: None, refused: false }
+        Self { members, leader, learners: Vec::new(), downgrade: None, agreed: None, refused: false }
     }
 
     /// A quorum of which nothing is known.

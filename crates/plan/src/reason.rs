@@ -37,6 +37,8 @@ pub enum Reason {
     DowngradeNotAllowed,
     /// The system does not support the way from what runs to the target (H20).
     UnsupportedPath,
+    /// The system as a whole has not followed its members to the version that they run (H20).
+    ClusterVersionBehind,
     /// The snapshot before the upgrade has not ended yet (D2).
     AwaitingSnapshot,
     /// Nobody allowed the image that executor Jobs shall run (H41).
@@ -204,6 +206,9 @@ impl Reason {
                 "ask for a newer version, or set spec.policy.allowDowngrade if going back is safe for your data"
             }
             Self::UnsupportedPath => "do first what the message says, or ask for a version that can be reached",
+            Self::ClusterVersionBehind => {
+                "wait a few seconds; if it stays, find out which member does not answer the others: the cluster's version follows when all do"
+            }
             Self::AwaitingSnapshot => "wait; if it stays, kubectl describe the Job that events name, and its pod",
             Self::ExecutorImageNotAllowed => {
                 "remove spec.upgrade.executorImage, or let an administrator start the operator with --allow-executor-image for it; it goes on by itself then"
@@ -447,6 +452,7 @@ impl Reason {
             | Self::ImageNotPullable
             | Self::MemberNotJoined => Stalls::AtDeadline,
             Self::Paused
+            | Self::ClusterVersionBehind
             | Self::ControllerBehind
             | Self::MembersUnknown
             | Self::LeaderUnknown

@@ -46,6 +46,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::BudgetGoneUnnoticed,
     Bug::BudgetOfOthersCounts,
     Bug::CanarySkipped,
+    Bug::ClusterVersionIgnored,
     Bug::ContestedFought,
     Bug::ContractNotAwaited,
     Bug::DeadlineForcesDowngrade,
@@ -116,6 +117,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::WindowEndIgnored,
     Bug::WindowIgnored,
     Bug::YesForAll,
+    Bug::YoungPodMended,
 ];
 
 /// What is wrong with images shows without a cluster: `crates/images` catches these.

@@ -713,6 +713,10 @@ impl Walk {
         if self.setting == ETCD {
             // Nobody can allow a way that does not exist (H20).
             reasons.push("UnsupportedPath".to_owned());
+            if self.way == Way::Template {
+                // Their template is theirs: whoever is lost meanwhile comes back from it, also from one that its data can't go with.
+                reasons.push("CrashLooping".to_owned());
+            }
         }
         if reasons.is_empty() { Ending::Ready } else { Ending::ReadyOr(reasons) }
     }

@@ -57,7 +57,8 @@ fn agreed(answers: &[Answer], places: &[Place]) -> Result<Seen, String> {
     );
     let learners = members.iter().filter(|member| member.is_learner);
     quorum.learners = learners.filter_map(called).map(|name| name.to_string()).collect();
-    quorum.downgrade = downgrade(&said);
+    quorum.downgrade = all_say(&said, |said| said.status.downgrade.as_deref());
+    quorum.agreed = all_say(&said, |said| said.cluster_version.as_deref());
     Ok(Seen { quorum, ids: names.into_iter().map(|(id, name)| (name, id.to_string())).collect() })
 }
 
@@ -175,9 +176,9 @@ fn trouble(said: &Said) -> Option<Complaint> {
     }
 }
 
-/// Where the cluster was told to go back to, if everyone who answered says so.
-fn downgrade(said: &[(&str, &Said)]) -> Option<Version> {
-    let mut told = said.iter().map(|(_, said)| said.status.downgrade.as_deref());
+/// A version that everyone who answered names alike.
+fn all_say(said: &[(&str, &Said)], what: impl Fn(&Said) -> Option<&str>) -> Option<Version> {
+    let mut told = said.iter().map(|(_, said)| what(said));
     let first = told.next()??;
     if told.all(|other| other == Some(first)) { first.parse().ok() } else { None }
 }
@@ -227,6 +228,7 @@ mod tests {
             },
             health: Health::Yes,
             members: Some((0..3).map(member).collect()),
+            cluster_version: Some("3.5.0".into()),
         }
     }
 
@@ -407,6 +409,16 @@ mod tests {
             members[1] = EtcdMember { name: "a".into(), hosts: vec!["etcd-2".into()], ..member(1) };
         });
         assert!(twins.members.known().is_none());
+    }
+
+    #[test]
+    fn the_clusters_version_counts_when_everybody_names_the_same() {
+        assert_eq!(quorum(|_, _| {}).agreed, Some("3.5.0".parse().unwrap()));
+        let some = quorum(|index, said| said.cluster_version = (index > 0).then(|| "3.5.0".into()));
+        assert_eq!(some.agreed, None);
+        let apart =
+            quorum(|index, said| said.cluster_version = Some(if index == 0 { "3.4.0" } else { "3.5.0" }.into()));
+        assert_eq!(apart.agreed, None);
     }
 
     #[test]

@@ -67,6 +67,7 @@ fn agreed(answers: &[Answer], places: &[Place]) -> Result<Seen, String> {
         leader,
         learners: learners.filter_map(|server| names.get(&server.node_id)).map(ToString::to_string).collect(),
         downgrade: None,
+        agreed: None,
         refused: false,
     };
     // Nobody can be named as the next leader, so nobody needs a name for that.

@@ -173,7 +173,13 @@ impl World {
         let under_way = self.view.record.is_some();
         self.observe()
             || self.pull()
-            || (under_way && (self.make_room() || self.make_pod() || self.ready() || self.join() || self.catch_up()))
+            || (under_way
+                && (self.make_room()
+                    || self.make_pod()
+                    || self.ready()
+                    || self.join()
+                    || self.follow()
+                    || self.catch_up()))
             || self.lead()
             || self.replace_permitted()
             || self.conclude()
@@ -230,7 +236,7 @@ impl World {
         self.taken_down.insert(name.clone());
         let uid = "the one to come".to_owned();
         let (ready_since, terminating, trouble, log) = (None, false, None, None);
-        self.view.pods.push(Pod { name, uid, index, revision, ready_since, terminating, trouble, log });
+        self.view.pods.push(Pod { name, uid, index, revision, ready_since, young: false, terminating, trouble, log });
         self.view.pods.sort_by_key(|pod| pod.index);
         true
     }
@@ -275,6 +281,16 @@ impl World {
         let record = self.view.record.as_ref()?;
         let newest = !self.view.is_outdated(pod) && self.view.workload.image == record.target.image;
         Some(if newest { &record.target } else { &record.from }.version.clone())
+    }
+
+    /// Where the system as a whole has a version, it follows when every member is there.
+    fn follow(&mut self) -> bool {
+        let Some(agreed) = &self.view.quorum.agreed else { return false };
+        let Some(members) = self.view.quorum.members.known() else { return false };
+        let lowest = members.values().map(|member| member.version.known()).min().flatten();
+        let Some(lowest) = lowest.filter(|lowest| lowest.minor() > agreed.minor()) else { return false };
+        self.view.quorum.agreed = Some(lowest.clone());
+        true
     }
 
     fn catch_up(&mut self) -> bool {

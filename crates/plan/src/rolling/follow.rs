@@ -94,7 +94,7 @@ pub(crate) fn begin(want: &Want, view: &View, slot: &mut Option<Record>, partiti
 /// The newest version that is left behind, if the new template is no downgrade of any that has led or leads no more than it must (H15).
 fn leaves(want: &Want, view: &View, led: Option<&Version>) -> Result<Version, Hold> {
     let mut newest: Option<&Version> = None;
-    for pod in view.outdated().filter(|pod| pod.is_up()) {
+    for pod in view.outdated().filter(|pod| !pod.is_down()) {
         let version = match view.quorum.member(&pod.name).map(|member| &member.version) {
             Some(Fact::Known(version)) => version,
             Some(Fact::Unknown(why)) => {

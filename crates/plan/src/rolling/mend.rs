@@ -52,7 +52,7 @@ pub const BEFORE_MEND: &[Gate] = &[
 /// A quorum that can spare no member is down while its broken one is, and can't be asked; a person accepted that (H14).
 fn is_down_anyway(want: &Want, view: &View, pod: &Pod) -> bool {
     let members = usize::try_from(view.workload.replicas).unwrap_or(usize::MAX);
-    want.accept_downtime && !can_spare_one(members) && !pod.is_up()
+    want.accept_downtime && !can_spare_one(members) && pod.is_down()
 }
 
 fn not_leading(ask: &Ask<'_>) -> Verdict {
@@ -84,12 +84,12 @@ pub(crate) fn is_lost(want: &Want, view: &View, record: &Record, pod: &Pod) -> b
     let given_up = record.abandoned.contains(&pod.name);
     let unhealthy = match view.quorum.member(&pod.name).map(|member| &member.healthy) {
         Some(Fact::Known(healthy)) => !healthy,
-        Some(Fact::Unknown(_)) => (given_up && !pod.is_up()) || is_down_anyway(want, view, pod),
+        Some(Fact::Unknown(_)) => (given_up && pod.is_down()) || is_down_anyway(want, view, pod),
         None => is_down_anyway(want, view, pod),
     };
     let ours = match record.order {
         Order::ReverseOrdinal => given_up,
-        Order::LeaderLast => given_up || !pod.is_up(),
+        Order::LeaderLast => given_up || pod.is_down(),
     };
     // One that the set is being scaled down by is on its way out anyway.
     let stays = pod.index < view.workload.replicas;
@@ -102,7 +102,7 @@ pub(crate) fn deletable<'a>(want: &Want, view: &'a View, record: &Record) -> Opt
         if bug::active(Bug::MendReadyPod) {
             return record.abandoned.contains(&pod.name) && !pod.terminating && may_delete(view, record, pod);
         }
-        is_lost(want, view, record, pod) && !pod.is_up() && may_delete(view, record, pod)
+        is_lost(want, view, record, pod) && pod.is_down() && may_delete(view, record, pod)
     })
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn needs_another_target(want: &Want, view: &View, record: &Record, no
     not_below_led(want, record, &want.target.version)?;
     // Whoever is up, and whoever was: a member that has been done once has data of the present target, also when its pod is broken or
     // gone by now, and Kubernetes makes a pod that is gone anew without asking.
-    let up = view.pods.iter().filter(|pod| pod.is_up() && pod.revision != view.workload.current_revision);
+    let up = view.pods.iter().filter(|pod| !pod.is_down() && pod.revision != view.workload.current_revision);
     let endangered = up.map(|pod| &pod.name).chain(&record.completed).next();
     if let Some(name) = endangered.filter(|_| !want.allow_downgrade) {
         member::leader_known(view)?;

@@ -78,7 +78,7 @@ pub(crate) fn put_back(want: &Want, view: &View, record: &mut Record, now: Times
 /// A new member that is up would come back as the old version if it were lost: as safe as a revert, or not at all (H15).
 fn is_no_step_back(want: &Want, view: &View, record: &Record) -> bool {
     let led = record.highest_led.as_ref().is_some_and(|led| *led > record.from.version);
-    view.updated().all(|pod| !pod.is_up()) || want.allow_downgrade || (member::leader_known(view).is_ok() && !led)
+    view.updated().all(Pod::is_down) || want.allow_downgrade || (member::leader_known(view).is_ok() && !led)
 }
 
 fn write_back(record: &Record) -> Decision {
@@ -135,7 +135,7 @@ pub fn parting_image(view: &View) -> Option<&str> {
         && record.proof == Proof::Pending
         && view.workload.strategy == Strategy::OnDelete
         && !record.is_changed(view);
-    let nobody_is_up = view.pods.iter().all(|pod| !pod.is_up() || Some(&pod.revision) != revision);
+    let nobody_is_up = view.pods.iter().all(|pod| pod.is_down() || Some(&pod.revision) != revision);
     (unproven && nobody_is_up && record.from.image != record.target.image).then_some(&record.from.image)
 }
 

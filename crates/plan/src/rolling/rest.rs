@@ -87,7 +87,7 @@ fn what_is_wanted(want: &Want, view: &View, record: &mut Option<Record>, partiti
         return halt(hold);
     }
     if let Err(hold) = versions.iter().try_for_each(|runs| passable(want, view, &want.target, runs)) {
-        return halt(hold);
+        return wait_or_halt(hold);
     }
     let newest = versions.into_iter().max().unwrap_or_else(|| want.target.version.clone());
     let from = Target { version: newest, image: view.workload.image.clone() };
@@ -199,7 +199,7 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
     if !bug::active(Bug::AdoptedDowngrade)
         && let Err(hold) = left.try_for_each(|version| passable(want, view, &target, version))
     {
-        return halt(hold);
+        return wait_or_halt(hold);
     }
     let order = Order::of(view.workload.strategy);
     let mut resumed = Record::begin(order, target.clone(), target, partition, partition, now);
@@ -230,7 +230,7 @@ fn write_over(want: &Want, view: &View, record: &mut Option<Record>, partition: 
         Err(hold) => return wait(hold, SOON),
     };
     if let Err(hold) = versions.iter().try_for_each(|runs| passable(want, view, &want.target, runs)) {
-        return halt(hold);
+        return wait_or_halt(hold);
     }
     if let Some(first) = list::may_begin(want, view, now) {
         return first;

@@ -14,7 +14,7 @@ use crate::{
     rolling::{
         gates::{list, member},
         known::{
-            decision::{Decision, SOON, halt, wait, wait_or_halt},
+            decision::{Decision, SOON, wait, wait_or_halt},
             order::Order,
             proof::Proof,
             record::Record,
@@ -195,7 +195,7 @@ fn retarget(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32,
         Order::ReverseOrdinal | Order::LeaderLast => record.from.clone(),
     };
     let snapshot = snapshot_for(want, view, &record, now);
-    let ready = passable(want, view, &want.target, &from.version).map_err(halt).and(snapshot);
+    let ready = passable(want, view, &want.target, &from.version).map_err(wait_or_halt).and(snapshot);
     let snapshot = match ready {
         Ok(snapshot) => snapshot,
         Err(first) => {

@@ -3,6 +3,7 @@
 use crate::{
     bug::{self, Bug},
     hold::Hold,
+    path::Minors,
     reason::Reason,
     rolling::known::{
         record::Record,
@@ -37,5 +38,29 @@ pub(crate) fn path(want: &Want, view: &View, from: &Version, to: &Version) -> Re
     if bug::active(Bug::PathNotChecked) {
         return Ok(());
     }
-    want.path.check(from, to, view.quorum.downgrade.as_ref()).map_err(|why| Hold::new(Reason::UnsupportedPath, why))
+    want.path.check(from, to, view.quorum.downgrade.as_ref()).map_err(|why| Hold::new(Reason::UnsupportedPath, why))?;
+    followed(want, view, from, to)
+}
+
+/// Whether the system as a whole has followed its members to what they run, before the first of them goes to the next minor release: that
+/// one can't join a system that is two behind it, and while it is down the system can't follow (H20).
+fn followed(want: &Want, view: &View, from: &Version, to: &Version) -> Result<(), Hold> {
+    let next = want.path.minors == Minors::OneByOne && to.minor() > from.minor();
+    if !next || bug::active(Bug::ClusterVersionIgnored) {
+        return Ok(());
+    }
+    let system = want.path.system;
+    match &view.quorum.agreed {
+        Some(agreed) if agreed.minor() == from.minor() => Ok(()),
+        Some(agreed) => {
+            let message = format!(
+                "{from} runs, and the version of the whole {system} cluster is still {agreed}; {to} is entered when it has followed"
+            );
+            Err(Hold::new(Reason::ClusterVersionBehind, message))
+        }
+        None => {
+            let message = format!("the version of the whole {system} cluster, which {to} depends on, is not known");
+            Err(Hold::new(Reason::MembersUnknown, message))
+        }
+    }
 }

@@ -8,6 +8,7 @@ use windlass_plan::{
     Decision, Fact, Order, Reason, Step, Trouble, View, Want,
     bug::{Bug, plant},
     gate::{About, Asked, ExternalGate, Outcome},
+    path,
     rolling::{
         self,
         known::{
@@ -26,7 +27,7 @@ use windlass_plan::{
 use super::{mends::about_to_delete, owners};
 use crate::support::{
     self, NEW, NEWER, OLD, POSITION, decide, half_way, half_way_on_delete, image, member_mut, name, noon, pod_mut,
-    record_mut, rest, revision, target, theirs, version, want,
+    record_mut, rest, revision, target, theirs, unknown, version, want,
     world::{RANDOM_STORIES, World, random_story},
 };
 
@@ -89,6 +90,23 @@ fn a_pod_that_is_ready_since_a_moment_is_waited_for() {
     view.workload.min_ready = Duration::from_secs(30);
     pod_mut(&mut view, 2).ready_since = Some(noon() - Duration::from_secs(29));
     assert!(!matches!(decide(&want(NEW), &view), Decision::Act(_)), "the next one goes too early");
+}
+
+fn a_cluster_that_has_not_followed_goes_no_further() {
+    let mut view = rest(3, 0);
+    view.quorum.agreed = Some(version("8.4.0"));
+    let decision = decide(&Want { target: target("8.6.0"), path: path::ETCD, ..want("8.6.0") }, &view);
+    assert!(matches!(decision, Decision::Wait { .. }), "the first new member can't join: {decision:?}");
+}
+
+/// A member that was given up gets ready after all, and what it says is not known at that moment.
+fn a_pod_that_is_ready_since_a_moment_is_not_deleted_as_broken() {
+    let mut view = about_to_delete();
+    view.workload.min_ready = Duration::from_secs(30);
+    pod_mut(&mut view, 2).ready_since = Some(noon() - Duration::from_secs(2));
+    member_mut(&mut view, 2).healthy = unknown();
+    let decision = decide(&want(NEWER), &view);
+    assert!(!matches!(decision, Decision::Act(Step::DeletePod { .. })), "it serves: {decision:?}");
 }
 
 fn a_budget_that_is_taken_away_is_replaced() {
@@ -461,7 +479,9 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 #[case(Bug::BudgetOfOthersCounts, a_budget_over_two_sets_is_no_budget)]
 #[case(Bug::BudgetCountsTooLate, a_budget_that_spares_one_is_not_enough_for_a_permit)]
 #[case(Bug::BudgetGoneUnnoticed, a_budget_that_is_taken_away_is_replaced)]
+#[case(Bug::ClusterVersionIgnored, a_cluster_that_has_not_followed_goes_no_further)]
 #[case(Bug::MinReadyIgnored, a_pod_that_is_ready_since_a_moment_is_waited_for)]
+#[case(Bug::YoungPodMended, a_pod_that_is_ready_since_a_moment_is_not_deleted_as_broken)]
 #[case(Bug::SnapshotNotAwaited, a_snapshot_is_waited_for)]
 #[case(Bug::GivenUpForgotten, an_upgrade_that_was_given_up_is_not_begun_again)]
 #[case(Bug::DeadlineForcesDowngrade, a_deadline_is_no_reason_for_a_downgrade)]

@@ -413,6 +413,19 @@ fn a_pod_that_is_not_ready_says_what_its_member_says_where_kubernetes_has_no_wor
     assert!(hold.message.starts_with("pod pd-1 is not ready: it is sealed"), "{}", hold.message);
 }
 
+/// Kubernetes makes it when those below it are ready, so what keeps one of them is the thing to look at.
+#[test]
+fn a_pod_that_does_not_exist_names_the_one_it_waits_for() {
+    let mut scene = Scene::new();
+    remove_pod(&mut scene.view, 4);
+    let sick = pod_mut(&mut scene.view, 1);
+    sick.ready_since = None;
+    sick.trouble = Some(windlass_plan::Trouble::Unschedulable { message: "no room".into() });
+    let verdict = scene.ask(|ask| first_objection(BEFORE_RESTART, ask));
+    let words = "pod pd-4 does not exist yet, and pod pd-1 is not ready: no node takes it: no room";
+    assert_eq!(verdict, Err(Hold::new(Reason::Unschedulable, words)));
+}
+
 #[test]
 fn pods_and_members_are_counted_from_the_first_ordinal() {
     let mut scene = Scene::new();

@@ -7,7 +7,7 @@ use windlass_plan::{
 };
 
 use crate::support::{
-    Answer::{self, Halt},
+    Answer::{self, Halt, Wait},
     answer, decide, half_way, hold, image, member_mut, noon, rest, target, version, want,
     world::World,
 };
@@ -19,6 +19,7 @@ fn etcd(from: &str, to: &str) -> World {
     for index in 0..3 {
         member_mut(&mut view, index).version = windlass_plan::Fact::Known(version(from));
     }
+    view.quorum.agreed = Some(version(from));
     let mut world = World::from(view);
     world.want = Want { target: target(to), path: path::ETCD, ..want(to) };
     world
@@ -58,6 +59,27 @@ fn a_way_that_ends_badly_is_not_begun(#[case] to: &str, #[case] refused: Option<
             assert_eq!(world.steps, []);
         }
     }
+}
+
+/// The last upgrade ended a moment ago: a member of the next release could not join.
+#[test]
+fn the_next_minor_release_waits_until_the_whole_cluster_has_followed() {
+    let mut world = etcd("3.5.35", "3.6.16");
+    world.view.quorum.agreed = Some(version("3.4.0"));
+    assert_eq!(answer(&world.pass()), Wait(Reason::ClusterVersionBehind));
+    world.view.quorum.agreed = None;
+    assert_eq!(answer(&world.pass()), Wait(Reason::MembersUnknown));
+    assert_eq!(world.steps, []);
+    world.view.quorum.agreed = Some(version("3.5.0"));
+    assert_eq!(world.run(), Decision::Done);
+    assert!(world.everybody_runs("3.6.16"));
+}
+
+#[test]
+fn a_patch_release_waits_for_no_cluster_version() {
+    let mut world = etcd("3.5.26", "3.5.35");
+    world.view.quorum.agreed = None;
+    assert_eq!(answer(&world.pass()), Answer::Act("TemplateWritten"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::support::{name, noon, target};
 
 /// Renaming one breaks people's alerts. A new one is added here.
 const NAMES: &str = "Paused InvalidSpec Unreadable WorkloadNotFound ContainerNotFound NoReplicas WorkloadDeleting AlreadyManaged AuthorNotAsked \
-    UnsupportedStrategy StrategyChanged TemplateChanged TemplatePutBack FieldOwned HalfUpgraded DowngradeNotAllowed UnsupportedPath NoSpareMember AwaitingSnapshot ExecutorImageNotAllowed SnapshotFailed ControllerBehind \
+    UnsupportedStrategy StrategyChanged TemplateChanged TemplatePutBack FieldOwned HalfUpgraded DowngradeNotAllowed UnsupportedPath ClusterVersionBehind NoSpareMember AwaitingSnapshot ExecutorImageNotAllowed SnapshotFailed ControllerBehind \
     MembersDoNotMatch MembersUnknown TokenRefused LeaderUnknown MemberUnhealthy QuorumAtRisk PodNotReady Unschedulable \
     ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch BudgetTooLoose BudgetTooTight AwaitingBudget \
     LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining AwaitingImage ImageNotPullable Locked CheckFailed AnalysisFailed AwaitingHook HookFailed AwaitingHandOver HandOverFailed NoHandOverTarget AwaitingReplacement \

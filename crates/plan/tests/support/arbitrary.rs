@@ -182,6 +182,7 @@ fn any_view() -> impl Strategy<Value = View> {
                 index,
                 revision: revision(made_from),
                 ready_since: ready.map(at),
+                young: false,
                 terminating,
                 trouble: None,
                 log: None,

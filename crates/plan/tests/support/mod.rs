@@ -119,6 +119,7 @@ pub fn pod(index: u32, made_from: &str) -> Pod {
         index,
         revision: revision(made_from),
         ready_since,
+        young: false,
         terminating: false,
         trouble: None,
         log: None,
@@ -150,10 +151,13 @@ pub fn rest(members: u32, leader: u32) -> View {
             update_revision: revision(OLD),
         },
         pods: (0..members).map(|index| pod(index, OLD)).collect(),
-        quorum: Quorum::new(
-            Fact::Known((0..members).map(|index| (name(index), member(OLD))).collect()),
-            Fact::Known(name(leader)),
-        ),
+        quorum: Quorum {
+            agreed: Some(version(OLD)),
+            ..Quorum::new(
+                Fact::Known((0..members).map(|index| (name(index), member(OLD))).collect()),
+                Fact::Known(name(leader)),
+            )
+        },
         owners: Fact::Known(Owners::default()),
         evictions: Evictions::Open,
         record: None,

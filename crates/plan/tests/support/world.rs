@@ -499,11 +499,20 @@ impl World {
             self.index_of(|view, pod| !view.quorum.member(&pod.name).unwrap().position.is(&Some(POSITION)))
         {
             member_mut(&mut self.view, index).position = Fact::Known(Some(POSITION));
+        } else if let Some(lowest) = self.followed() {
+            self.view.quorum.agreed = Some(lowest);
         } else if let Some(index) = self.view.permitted().map(|pod| pod.index) {
             self.delete(index);
         } else if self.view.outdated().next().is_none() && self.view.workload.strategy != Strategy::OnDelete {
             self.view.workload.current_revision = self.view.workload.update_revision.clone();
         }
+    }
+
+    /// What the whole system follows its members to, if it has not.
+    fn followed(&self) -> Option<windlass_plan::Version> {
+        let members = self.view.quorum.members.known()?.values();
+        let lowest = members.map(|member| member.version.known()).min().flatten()?;
+        (self.view.quorum.agreed.as_ref().is_some_and(|agreed| agreed.minor() < lowest.minor())).then(|| lowest.clone())
     }
 
     fn index_of(&self, what: impl Fn(&View, &Pod) -> bool) -> Option<u32> {

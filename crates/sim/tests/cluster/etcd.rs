@@ -94,6 +94,7 @@ fn answers_are_those_of_real_ones(#[values("3.5.35", "3.6.16")] version: &str) {
     three.is_as_recorded(version, "status of a follower", follower, Method::POST, STATUS, &nothing);
     three.is_as_recorded(version, "members", follower, Method::POST, LIST, &local);
     three.is_as_recorded(version, "health", follower, Method::GET, "/health", &nothing);
+    three.is_as_recorded(version, "version", follower, Method::GET, "/version", &nothing);
     three.is_as_recorded(version, "transfer sent to a follower", follower, Method::POST, TRANSFER, &to(&ids[1]));
     three.is_as_recorded(
         version,

@@ -66,6 +66,18 @@ pub(super) fn members(list: Members) -> Result<Vec<EtcdMember>, String> {
     Ok(list.members.into_iter().map(meaning).collect())
 }
 
+/// `GET /version`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Versions {
+    etcdcluster: String,
+}
+
+impl Versions {
+    pub(super) fn of_the_cluster(self) -> Option<String> {
+        (self.etcdcluster != "not_decided").then_some(self.etcdcluster)
+    }
+}
+
 /// `GET /health`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Health {

@@ -19,6 +19,7 @@ use windlass_systems::{
 const STATUS: &str = "/v3/maintenance/status";
 const MEMBERS: &str = "/v3/cluster/member/list";
 const HEALTH: &str = "/health";
+const VERSION: &str = "/version";
 const TRANSFER: &str = "/v3/maintenance/transfer-leadership";
 const SNAPSHOT: &str = "/v3/maintenance/snapshot";
 
@@ -32,6 +33,7 @@ fn follower(version: &str) -> Scripted {
         .on(STATUS, said_by(version, "status of a follower"))
         .on(MEMBERS, said_by(version, "members"))
         .on(HEALTH, said_by(version, "health"))
+        .on(VERSION, said_by(version, "version"))
 }
 
 async fn ask(pod: &Scripted) -> Result<Said, CallError> {
@@ -163,6 +165,26 @@ async fn every_truncation_of_an_answer_is_an_error(#[case] path: &str, #[case] n
         let answer = ask(&follower("3.6.16").on(path, Answering::with(200, &whole[..end]))).await;
         assert!(matches!(answer.unwrap_err().failure(), Failure::Unreadable(_)), "cut at {end}");
     }
+}
+
+#[rstest]
+#[case("3.5.35", "3.5.0")]
+#[case("3.6.16", "3.6.0")]
+#[tokio::test]
+async fn the_version_of_the_whole_cluster_is_told_beside_the_processs(#[case] version: &str, #[case] cluster: &str) {
+    let said = said(&follower(version)).await;
+    assert_eq!((said.status.version.as_str(), said.cluster_version.as_deref()), (version, Some(cluster)));
+}
+
+/// Only who enters another minor release needs it.
+#[rstest]
+#[case::nothing_decided(200, r#"{"etcdserver":"3.6.16","etcdcluster":"not_decided"}"#)]
+#[case::not_said(200, r#"{"etcdserver":"3.6.16"}"#)]
+#[case::hidden_by_a_proxy(404, "404 page not found")]
+#[tokio::test]
+async fn a_cluster_version_that_is_not_told_blinds_nobody(#[case] status: u16, #[case] body: &str) {
+    let said = said(&follower("3.6.16").on(VERSION, Answering::with(status, body))).await;
+    assert_eq!(said.cluster_version, None);
 }
 
 #[tokio::test]

@@ -25,12 +25,13 @@ pub fn pods_present(view: &View) -> Verdict {
 pub fn absent(view: &View) -> Option<(MemberName, Hold)> {
     let missing = (0..view.workload.replicas).find_map(|index| {
         let name = view.workload.member(index);
-        let trouble = match view.pod(&name) {
-            None => "does not exist yet",
-            Some(pod) if pod.terminating && !bug::active(Bug::PreviousNotAwaited) => "is terminating",
+        let hold = match view.pod(&name) {
+            None => missing(view, &name),
+            Some(pod) if pod.terminating && !bug::active(Bug::PreviousNotAwaited) => {
+                Hold::new(Reason::PodNotReady, format!("pod {name} is terminating"))
+            }
             Some(_) => return None,
         };
-        let hold = Hold::new(Reason::PodNotReady, format!("pod {name} {trouble}"));
         Some((name, hold))
     });
     // A set that is scaled down loses a member, too: at any moment, if it has not gone yet.
@@ -40,6 +41,19 @@ pub fn absent(view: &View) -> Option<(MemberName, Hold)> {
         let hold = Hold::new(Reason::PodNotReady, format!("pod {name} is to go, for the set is scaled down"));
         Some((name, hold))
     })
+}
+
+/// A pod that does not exist. Most StatefulSets make one only when those below it are ready: whatever keeps one of these is what a person
+/// has to look at.
+fn missing(view: &View, name: &MemberName) -> Hold {
+    let message = format!("pod {name} does not exist yet");
+    let sick = view.pods.iter().find_map(|pod| Some((pod, pod.trouble.as_ref().filter(|_| !pod.terminating)?)));
+    match sick {
+        Some((pod, trouble)) => {
+            Hold::new(trouble.reason(), format!("{message}, and pod {} is not ready: {trouble}{}", pod.name, more(pod)))
+        }
+        None => Hold::new(Reason::PodNotReady, message),
+    }
 }
 
 /// The system lists its members, and they are the pods.

@@ -59,7 +59,7 @@ pub struct View {
 }
 
 impl View {
-    /// What this means at a moment: a pod that has not been ready for as long as its StatefulSet asks is not ready yet. Kubernetes itself
+    /// What this means at a moment: a pod that has not been ready for as long as its StatefulSet asks is not up yet. Kubernetes itself
     /// goes on to the next one only then, and a process that ends after a while shows it.
     pub(crate) fn as_of(&self, now: Timestamp) -> Cow<'_, Self> {
         let min_ready = self.workload.min_ready;
@@ -69,7 +69,7 @@ impl View {
         let mut view = self.clone();
         for pod in &mut view.pods {
             let long_enough = |since: &Timestamp| since.saturating_add(min_ready).is_ok_and(|until| until <= now);
-            pod.ready_since = pod.ready_since.filter(long_enough);
+            pod.young = !pod.ready_since.as_ref().is_none_or(long_enough);
         }
         Cow::Owned(view)
     }

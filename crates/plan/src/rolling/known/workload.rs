@@ -5,6 +5,7 @@ use std::{fmt, time::Duration};
 use jiff::Timestamp;
 
 use crate::{
+    bug::{self, Bug},
     quorum::MemberName,
     trouble::{Log, Trouble},
 };
@@ -92,6 +93,8 @@ pub struct Pod {
     pub revision: Revision,
     /// Since when it is Ready; none if it is not.
     pub ready_since: Option<Timestamp>,
+    /// It is Ready, and not for as long as its StatefulSet asks: [`View::as_of`](super::view::View::as_of) says so.
+    pub young: bool,
     /// It has a deletion timestamp.
     pub terminating: bool,
     /// What keeps it from being ready, where Kubernetes says so.
@@ -101,9 +104,14 @@ pub struct Pod {
 }
 
 impl Pod {
-    /// Ready, and staying.
+    /// Ready for long enough, and staying.
     pub fn is_up(&self) -> bool {
-        self.ready_since.is_some() && !self.terminating
+        self.ready_since.is_some() && !self.young && !self.terminating
+    }
+
+    /// Not Ready at all. One that is Ready since a moment ago is neither up nor down: nobody counts on it, and it may serve.
+    pub fn is_down(&self) -> bool {
+        self.ready_since.is_none() || self.terminating || (self.young && bug::active(Bug::YoungPodMended))
     }
 }
 
