@@ -56,10 +56,14 @@ pub(crate) fn anything_replaced(view: &View, record: &Record) -> bool {
     record.revision.is_some() && (replaced() || view.permitted().is_some() || member::pods_present(view).is_err())
 }
 
-/// Whether this pod is made from the target's template, or from somebody else's that stands by now.
-fn is_replaced(view: &View, record: &Record, pod: &Pod) -> bool {
-    let ours = record.revision.as_ref() == Some(&pod.revision) && !bug::active(Bug::ForeignTemplateHides);
-    ours || !view.is_outdated(pod)
+/// Whether this pod is made from the target's template, from somebody else's that stands by now, or is up from one that was given up. Where what
+/// stands is the template before, put back, nobody was replaced by that.
+pub(crate) fn is_replaced(view: &View, record: &Record, pod: &Pod) -> bool {
+    let hides = bug::active(Bug::ForeignTemplateHides);
+    let ours = record.revision.as_ref() == Some(&pod.revision);
+    let earlier = record.abandoned.contains(&pod.name) && !pod.is_down();
+    let theirs = !view.is_outdated(pod) && (pod.revision != view.workload.current_revision || hides);
+    theirs || ((ours || earlier) && !hides)
 }
 
 /// Whether everybody may go back to where the unfinished upgrade came from.

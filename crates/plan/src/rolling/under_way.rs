@@ -50,7 +50,10 @@ pub(crate) fn under_way(
         return poison::stay(want, view, record, now);
     }
     if view.resumed && view.workload.image == record.target.image && record.is_changed(view) {
-        // A person says that the other template is meant.
+        // A person says that the other template is meant: whoever was replaced for the one before it is replaced once more.
+        let given_up = view.pods.iter().filter(|pod| retarget::is_replaced(view, record, pod) && view.is_outdated(pod));
+        let given_up: Vec<_> = given_up.map(|pod| pod.name.clone()).collect();
+        record.abandoned.extend(given_up);
         record.revision = Some(view.workload.update_revision.clone());
         record.completed.clear();
     }

@@ -295,6 +295,28 @@ fn a_foreign_template_does_not_hide_who_was_replaced() {
     assert!(matches!(&decision, Decision::Halt { on } if on.reason == Reason::TemplateChanged), "{decision:?}");
 }
 
+/// A person sets the template back before anybody was replaced, and then asks for the old version.
+fn a_template_that_is_put_back_has_replaced_nobody() {
+    let mut view = half_way_on_delete(3, 0, 0);
+    (view.workload.image, view.workload.update_revision) = (image(OLD), revision(OLD));
+    let record = rolling::plan(&want(OLD), &view, noon()).record;
+    let abandoned = record.map(|record| record.abandoned).unwrap_or_default();
+    assert!(abandoned.is_empty(), "who is as before is held to be given up: {abandoned:?}");
+}
+
+/// A person says that another template of the same image is meant, and then asks for another version: with everybody held, who was replaced
+/// for the first template would go back when it is lost (H10).
+fn who_was_replaced_for_the_first_template_counts() {
+    let mut view = View { resumed: true, ..half_way(3, 0, 1) };
+    (view.workload.strategy, view.evictions) = (Strategy::RollingUpdate { partition: 3 }, Evictions::Open);
+    record_mut(&mut view).partition = 3;
+    view.workload.update_revision = revision("another one of the same image");
+    view.record = rolling::plan(&want(NEW), &view, noon()).record;
+    view.resumed = false;
+    let decision = decide(&want(NEWER), &view);
+    assert!(!matches!(decision, Decision::Act(Step::WriteTemplate { .. })), "{decision:?}");
+}
+
 /// Nobody is replaced for the present target, and one that was given up before it has led.
 fn another_target_is_not_below_who_has_led() {
     let mut view = half_way(3, 0, 0);
@@ -491,6 +513,8 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 #[case(Bug::FollowsRollingUpdate, a_set_that_kubernetes_rolls_is_not_followed)]
 #[case(Bug::MendCostsQuorum, a_mend_costs_no_quorum)]
 #[case(Bug::RetargetUngated, another_target_is_asked_about)]
+#[case(Bug::ForeignTemplateHides, a_template_that_is_put_back_has_replaced_nobody)]
+#[case(Bug::ForeignTemplateHides, who_was_replaced_for_the_first_template_counts)]
 #[case(Bug::ForeignTemplateHides, a_foreign_template_does_not_hide_who_was_replaced)]
 #[case(Bug::RetargetBelowLeader, another_target_is_not_below_who_has_led)]
 #[case(Bug::RetargetHalfWay, another_target_half_way_waits_its_turn)]
