@@ -127,6 +127,8 @@ pub enum Bug {
     RetargetBelowLeader,
     /// A switch to RollingUpdate that came to nothing is left standing with partition 0.
     SwitchLeftStanding,
+    /// A partition whose raising met the controller's status is raised only after all members were looked at again.
+    HoldWaitsForALook,
     /// The strategy is switched before the snapshot is taken.
     SwitchBeforeSnapshot,
     /// A set that is scaled up at rest is left with members above its partition.

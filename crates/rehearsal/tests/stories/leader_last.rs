@@ -124,6 +124,31 @@ fn a_switch_that_is_withdrawn_is_put_back() {
     assert_eq!(tale.verdict.restarts, Vec::<String>::new());
 }
 
+/// The resource can't be read any more when the strategy has been switched and the controller stands still: nobody would mind partition 0.
+fn a_switch_while_the_spec_cannot_be_read() {
+    let odd = json!({"gates": {"overrides": [{"gate": "Soak", "until": "2030-01-01T00:00:00+99:99"}]}});
+    let timeline = vec![
+        pd::after(Duration::from_mins(1), Action::FreezeControllers(Duration::from_mins(5))),
+        pd::after(Duration::ZERO, pd::spec(json!({"version": TO}))),
+        pd::after(Duration::from_secs(30), pd::spec(odd)),
+        pd::after(Duration::from_mins(1), crate::support::mark()),
+    ];
+    let objects = ordered(on_delete(pd::objects(3, FROM, FROM)), "ReverseOrdinal");
+    let tale = tell_until(objects, timeline, Ending::Held("Unreadable".into()));
+    assert_eq!(strategies(&tale), [rolling(0), json!({"type": "OnDelete"})]);
+    assert_eq!(tale.verdict.restarts, Vec::<String>::new());
+}
+
+#[test]
+fn a_switch_is_put_back_when_the_spec_cannot_be_read() {
+    a_switch_while_the_spec_cannot_be_read();
+}
+
+#[test]
+fn a_switch_that_is_left_standing_is_noticed() {
+    crate::support::is_noticed(windlass_plan::bug::Bug::SwitchLeftStanding, a_switch_while_the_spec_cannot_be_read);
+}
+
 /// Deleted while the switch has not been concluded.
 #[test]
 fn a_switch_is_put_back_when_the_resource_goes() {

@@ -1,16 +1,33 @@
 //! A permit that stands is taken back as soon as anything speaks against it, whatever else is wrong: Kubernetes may use it at any
 //! moment, and here it is kept from doing so for five minutes.
 
-use std::time::Duration;
+use std::{
+    cell::RefCell,
+    rc::Rc,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use crate::support::{
-    TO, Tale, image,
-    stage::{self, pass, patch, permit_stands, until_reason},
+    TO, Tale, image, is_noticed,
+    stage::{self, pass, patch, permit_stands, until, until_reason},
     three,
 };
+use http::{Method, Request};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+    client::Body,
+};
 use serde_json::{Value, json};
-use windlass_rehearsal::pd;
-use windlass_sim::harness::Cluster;
+use tokio::time::Instant;
+use windlass_plan::bug::Bug;
+use windlass_rehearsal::{operator, pd};
+use windlass_sim::{
+    harness::{Cluster, Seat},
+    world::BadAnswer,
+};
 
 /// Something is done while the permit stands; then Kubernetes would be free to use it.
 fn while_a_permit_stands(act: impl Fn(&Cluster)) -> Tale {
@@ -94,4 +111,71 @@ fn it_is_given_again_when_all_is_well() {
         until_reason(cluster, "UpToDate").await;
     });
     tale.ended_ready_at(TO);
+}
+
+/// The StatefulSet's controller writes its status in the very moment in which the partition is raised, and a member is silent: whoever looks at all
+/// of them again before the second try gives Kubernetes seconds.
+fn the_controllers_status_is_in_the_way() {
+    let (status, sent) = (Rc::new(RefCell::new(None)), Arc::new(Mutex::new(Vec::new())));
+    let program = {
+        let (status, sent) = (status.clone(), sent.clone());
+        move |seat: Seat| {
+            let status: Client = status.borrow().clone().expect("the controller's client");
+            operator(Seat { client: interrupted(seat.client, status, sent.clone()), ..seat })
+        }
+    };
+    let tale = stage::play_beside(
+        three(),
+        &program,
+        |cluster| *status.borrow_mut() = Some(cluster.api.client("statefulset-controller")),
+        async |cluster| {
+            permit_stands(cluster).await;
+            cluster.world.break_answers(pd::NAMESPACE, "pd-0", Some(BadAnswer::Nothing));
+            until(cluster, "the permit is taken back", |cluster| stage::partition(cluster) == json!(3)).await;
+        },
+    );
+    let sent = sent.lock().expect("nobody panicked");
+    let [first, second] = sent[..] else { panic!("sent at {sent:?}") };
+    assert!(second - first < Duration::from_millis(500), "{:?} later", second - first);
+    tale.was_safe();
+}
+
+/// The operator's client, where this one changes the status of the StatefulSet right before the partition is raised for the first time. When it
+/// is raised is noted.
+fn interrupted(client: Client, controller: Client, sent: Arc<Mutex<Vec<Instant>>>) -> Client {
+    let send = move |request: Request<Body>| {
+        let (client, controller, sent) = (client.clone(), controller.clone(), sent.clone());
+        async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect_bytes().await?;
+            let set = parts.method == Method::PATCH && parts.uri.path().ends_with("/statefulsets/pd");
+            let text = String::from_utf8_lossy(&body);
+            let raises =
+                text.contains("/updateStrategy/rollingUpdate/partition\",\"value\":3") && !text.contains("/image");
+            if set && raises {
+                let tries = {
+                    let mut sent = sent.lock().expect("nobody panicked");
+                    sent.push(Instant::now());
+                    sent.len()
+                };
+                if tries == 1 {
+                    let sets: Api<StatefulSet> = Api::namespaced(controller, pd::NAMESPACE);
+                    let now = json!({"status": {"collisionCount": 7}});
+                    sets.patch_status("pd", &PatchParams::default(), &Patch::Merge(now)).await?;
+                }
+            }
+            client.send(Request::from_parts(parts, Body::from(body))).await
+        }
+    };
+    Client::new(tower::service_fn(send), "default")
+}
+
+#[test]
+fn it_is_taken_back_at_once_where_the_controllers_status_was_in_the_way() {
+    the_controllers_status_is_in_the_way();
+}
+
+#[test]
+fn a_partition_that_is_raised_only_after_another_look_is_noticed() {
+    is_noticed(Bug::HoldWaitsForALook, the_controllers_status_is_in_the_way);
 }

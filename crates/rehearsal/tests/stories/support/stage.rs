@@ -32,6 +32,26 @@ pub fn play_with(objects: Vec<Value>, program: &Program, story: impl AsyncFnOnce
 
 /// The same with calls that go wrong at these odds.
 pub fn play_at(objects: Vec<Value>, program: &Program, odds: Odds, story: impl AsyncFnOnce(&Cluster)) -> Tale {
+    play_all(objects, program, odds, |_| {}, story)
+}
+
+/// The same where something is taken from the cluster before the operator begins.
+pub fn play_beside(
+    objects: Vec<Value>,
+    program: &Program,
+    before: impl FnOnce(&Cluster),
+    story: impl AsyncFnOnce(&Cluster),
+) -> Tale {
+    play_all(objects, program, Odds::default(), before, story)
+}
+
+fn play_all(
+    objects: Vec<Value>,
+    program: &Program,
+    odds: Odds,
+    before: impl FnOnce(&Cluster),
+    story: impl AsyncFnOnce(&Cluster),
+) -> Tale {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     LocalSet::new().block_on(&runtime.expect("a runtime"), async {
         let cluster = Cluster::new(1);
@@ -43,6 +63,7 @@ pub fn play_at(objects: Vec<Value>, program: &Program, odds: Odds, story: impl A
             cluster.world.truths().iter().any(|truth| truth.members.iter().any(|member| member.leader))
         };
         until(&cluster, "a quorum", led).await;
+        before(&cluster);
         let process = Process::new("windlass-0-0", cluster.clock, cluster.journal.clone(), 1);
         process.set_odds(odds);
         tokio::select! {
