@@ -129,6 +129,12 @@ pub enum Bug {
     SwitchLeftStanding,
     /// A partition whose raising met the controller's status is raised only after all members were looked at again.
     HoldWaitsForALook,
+    /// It is raised again at once, whether or not a pod was replaced meanwhile: that one goes back when it is lost.
+    HeldBlindly,
+    /// Evictions are let through while a member that was replaced for another template has not joined: a drain takes a second one.
+    GivenUpNotAwaited,
+    /// Evictions are let through while everybody is held above a member that was replaced: whoever is drained goes back.
+    DrainedBack,
     /// The strategy is switched before the snapshot is taken.
     SwitchBeforeSnapshot,
     /// A set that is scaled up at rest is left with members above its partition.

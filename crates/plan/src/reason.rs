@@ -207,7 +207,7 @@ impl Reason {
             }
             Self::UnsupportedPath => "do first what the message says, or ask for a version that can be reached",
             Self::ClusterVersionBehind => {
-                "wait a few seconds; if it stays, find out which member does not answer the others: the cluster's version follows when all do"
+                "wait a few seconds; if it stays, find out which member does not answer the others: the cluster's version follows when all do. A pod that was made from the next release too early needs the template of the version that the others run"
             }
             Self::AwaitingSnapshot => "wait; if it stays, kubectl describe the Job that events name, and its pod",
             Self::ExecutorImageNotAllowed => {

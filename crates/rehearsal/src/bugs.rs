@@ -23,6 +23,7 @@ pub fn all() -> Vec<Bug> {
 /// What shows only in the very moment: stories of their own catch these (`unreadable`, `evidence`, `budgets`, `permits` and
 /// `bad_input` in `tests/stories`).
 const IN_STORIES: &[Bug] = &[
+    Bug::HeldBlindly,
     Bug::HoldWaitsForALook,
     Bug::OldEvidenceActs,
     Bug::PlaintextLogin,
@@ -51,11 +52,13 @@ const IN_PLAN: &[Bug] = &[
     Bug::ContestedFought,
     Bug::ContractNotAwaited,
     Bug::DeadlineForcesDowngrade,
+    Bug::DrainedBack,
     Bug::FailedPullCounts,
     Bug::FailureIgnored,
     Bug::FollowsAnyTemplate,
     Bug::FollowsRollingUpdate,
     Bug::GivenUpForgotten,
+    Bug::GivenUpNotAwaited,
     Bug::HandOverUnbounded,
     Bug::HealthAlone,
     Bug::HopelessIgnored,

@@ -716,6 +716,7 @@ impl Walk {
             if self.way == Way::Template {
                 // Their template is theirs: whoever is lost meanwhile comes back from it, also from one that its data can't go with.
                 reasons.push("CrashLooping".to_owned());
+                reasons.push("ClusterVersionBehind".to_owned());
             }
         }
         if reasons.is_empty() { Ending::Ready } else { Ending::ReadyOr(reasons) }

@@ -128,7 +128,7 @@ async fn ask(
     };
     let health = health_of(health?)?;
     // Only who enters another minor release needs it: a proxy that hides this path blinds nobody.
-    let versions = versions.and_then(|reply| reply.json::<wire::Versions>());
+    let versions = versions.and_then(Reply::json::<wire::Versions>);
     let cluster_version = versions.ok().and_then(wire::Versions::of_the_cluster);
     Ok(Said { status, health, members, cluster_version })
 }

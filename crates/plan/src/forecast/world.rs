@@ -264,7 +264,9 @@ impl World {
             let member = self.view.quorum.member(&pod.name)?;
             (member.is_healthy() && member.version.known().is_some()).then_some(())
         };
-        let absent = |pod: &&Pod| pod.is_up() && self.returns(pod) && joined(pod).is_none();
+        // One that was replaced for another target and is up joins, whatever template stands by now.
+        let given_up = |pod: &Pod| self.view.record.as_ref().is_some_and(|record| record.abandoned.contains(&pod.name));
+        let absent = |pod: &&Pod| pod.is_up() && (self.returns(pod) || given_up(pod)) && joined(pod).is_none();
         let Some(pod) = self.view.pods.iter().find(absent).cloned() else { return false };
         let version = self.version_of(&pod);
         let Fact::Known(members) = &mut self.view.quorum.members else { return false };

@@ -30,7 +30,7 @@ use crate::{
             workload::{Evictions, Pod, Strategy, Workload},
         },
         mend, order, parking, poison,
-        retarget::is_revert,
+        retarget::{is_replaced, is_revert},
         template::template_changed,
     },
 };
@@ -203,11 +203,22 @@ pub(crate) fn release_if_idle(decision: Decision, view: &View) -> Decision {
         Decision::Wait { on, .. } => on.reason.is_idle(),
         Decision::Act(_) => false,
     };
-    if resting && is_quiet(view) && view.evictions == Evictions::HeldByUs {
-        Decision::Act(Step::ReleaseEvictions)
-    } else {
-        decision
+    if !resting || view.evictions != Evictions::HeldByUs {
+        return decision;
     }
+    if is_quiet(view) {
+        return Decision::Act(Step::ReleaseEvictions);
+    }
+    match (decision, view.record.as_ref().and_then(|record| going_back(view, record).next())) {
+        (Decision::Halt { on }, Some(pod)) => halt(held_meanwhile(&on, pod)),
+        (Decision::Wait { on, recheck }, Some(pod)) => Decision::Wait { on: held_meanwhile(&on, pod), recheck },
+        (decision, _) => decision,
+    }
+}
+
+/// The same, with why drains of these pods have to wait as well.
+fn held_meanwhile(on: &Hold, pod: &Pod) -> Hold {
+    on.and(&format!("Evictions stay held meanwhile: {} would come back as it was before", pod.name))
 }
 
 /// Evictions that nobody holds while a member that we let go is not back: the budget that held them was taken away, and ours takes its
@@ -225,11 +236,32 @@ pub(crate) fn hold_if_open(decision: Decision, view: &View, record: Option<&Reco
     }
 }
 
-/// Whether nobody is on the way out or back.
+/// Whether nobody is on the way out or back, and nobody would come back as they were before.
 fn is_quiet(view: &View) -> bool {
     let up = view.pods.iter().all(Pod::is_up) && member::pods_present(view).is_ok();
-    // A replaced member that has not joined is down because of us, ready or not: a drain would take a second one.
+    let safe = |record: &Record| all_joined(view, record) && going_back(view, record).next().is_none();
+    view.permitted().is_none() && up && view.record.as_ref().is_none_or(safe)
+}
+
+/// Whether every member that was replaced has joined: one that has not is down because of us, ready or not, whatever template stands by now,
+/// and a drain would take a second one.
+fn all_joined(view: &View, record: &Record) -> bool {
+    let seen = poison::as_if_it_stood(view, record);
+    let given_up = |pod: &Pod| record.abandoned.contains(&pod.name) || is_replaced(view, record, pod);
+    let ours = |pod: &&Pod| !seen.is_outdated(pod) || (given_up(pod) && !bug::active(Bug::GivenUpNotAwaited));
     let joined = |pod: &Pod| view.quorum.member(&pod.name).is_some_and(Member::is_healthy);
-    let all_joined = |record: &Record| poison::as_if_it_stood(view, record).updated().all(joined);
-    view.permitted().is_none() && up && view.record.as_ref().is_none_or(all_joined)
+    view.pods.iter().filter(ours).all(joined)
+}
+
+/// The members that were replaced and would come back from the revision before if a drain took them now: where a template of somebody else's
+/// stands, everybody is held above them (H10).
+fn going_back<'a>(view: &'a View, record: &'a Record) -> impl Iterator<Item = &'a Pod> {
+    let held = &view.workload.current_revision;
+    let partition = match view.workload.strategy {
+        Strategy::RollingUpdate { partition } if record.revision.as_ref() != Some(held) => partition,
+        Strategy::RollingUpdate { .. } | Strategy::OnDelete => 0,
+    };
+    let partition = if bug::active(Bug::DrainedBack) { 0 } else { partition };
+    let replaced = move |pod: &&Pod| pod.index < partition && pod.revision != *held && is_replaced(view, record, pod);
+    view.pods.iter().filter(replaced)
 }

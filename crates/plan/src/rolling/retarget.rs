@@ -61,8 +61,9 @@ pub(crate) fn anything_replaced(view: &View, record: &Record) -> bool {
 pub(crate) fn is_replaced(view: &View, record: &Record, pod: &Pod) -> bool {
     let hides = bug::active(Bug::ForeignTemplateHides);
     let ours = record.revision.as_ref() == Some(&pod.revision);
-    let earlier = record.abandoned.contains(&pod.name) && !pod.is_down();
-    let theirs = !view.is_outdated(pod) && (pod.revision != view.workload.current_revision || hides);
+    let as_before = pod.revision == view.workload.current_revision;
+    let earlier = record.abandoned.contains(&pod.name) && !pod.is_down() && !as_before;
+    let theirs = !view.is_outdated(pod) && (!as_before || hides);
     theirs || ((ours || earlier) && !hides)
 }
 

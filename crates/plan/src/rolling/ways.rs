@@ -51,12 +51,15 @@ fn followed(want: &Want, view: &View, from: &Version, to: &Version) -> Result<()
     }
     let system = want.path.system;
     match &view.quorum.agreed {
-        Some(agreed) if agreed.minor() == from.minor() => Ok(()),
+        Some(agreed) if agreed.minor() >= from.minor() => Ok(()),
         Some(agreed) => {
             let message = format!(
                 "{from} runs, and the version of the whole {system} cluster is still {agreed}; {to} is entered when it has followed"
             );
-            Err(Hold::new(Reason::ClusterVersionBehind, message))
+            // A template of somebody else's may have brought it there already.
+            let early = view.pods.iter().find(|pod| pod.is_down() && !view.is_outdated(pod));
+            let early = early.map(|pod| format!(", which can't be while pod {} is not ready", pod.name));
+            Err(Hold::new(Reason::ClusterVersionBehind, format!("{message}{}", early.unwrap_or_default())))
         }
         None => {
             let message = format!("the version of the whole {system} cluster, which {to} depends on, is not known");

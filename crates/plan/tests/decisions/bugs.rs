@@ -295,6 +295,33 @@ fn a_foreign_template_does_not_hide_who_was_replaced() {
     assert!(matches!(&decision, Decision::Halt { on } if on.reason == Reason::TemplateChanged), "{decision:?}");
 }
 
+/// Somebody edits the template while the first new member is on its way: it is still down because of us.
+fn a_member_under_somebodys_template_has_not_joined() {
+    let mut view = half_way_on_delete(3, 0, 1);
+    (view.workload.image, view.workload.update_revision) = (image("theirs"), revision("theirs"));
+    member_mut(&mut view, 2).healthy = Fact::Known(false);
+    let decision = decide(&want(NEW), &view);
+    assert_ne!(decision, Decision::Act(Step::ReleaseEvictions), "a drain would take a second one");
+    member_mut(&mut view, 2).healthy = Fact::Known(true);
+    assert_eq!(decide(&want(NEW), &view), Decision::Act(Step::ReleaseEvictions));
+}
+
+/// Somebody's template came while a new member was starting, so everybody is held above it.
+fn a_replaced_member_that_is_held_is_not_drained() {
+    let mut view = half_way(3, 0, 1);
+    (view.workload.image, view.workload.update_revision) = (image("theirs"), revision("theirs"));
+    view.workload.strategy = Strategy::RollingUpdate { partition: 3 };
+    record_mut(&mut view).partition = 3;
+    let decision = decide(&want(NEW), &view);
+    assert_ne!(decision, Decision::Act(Step::ReleaseEvictions), "it would come back as {OLD}");
+    view.workload.strategy = Strategy::RollingUpdate { partition: 2 };
+    record_mut(&mut view).partition = 2;
+    view.workload.update_revision = revision(NEW);
+    view.workload.image = image(NEW);
+    let paused = Want { paused: true, ..want(NEW) };
+    assert_eq!(decide(&paused, &view), Decision::Act(Step::ReleaseEvictions));
+}
+
 /// A person sets the template back before anybody was replaced, and then asks for the old version.
 fn a_template_that_is_put_back_has_replaced_nobody() {
     let mut view = half_way_on_delete(3, 0, 0);
@@ -513,6 +540,8 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 #[case(Bug::FollowsRollingUpdate, a_set_that_kubernetes_rolls_is_not_followed)]
 #[case(Bug::MendCostsQuorum, a_mend_costs_no_quorum)]
 #[case(Bug::RetargetUngated, another_target_is_asked_about)]
+#[case(Bug::GivenUpNotAwaited, a_member_under_somebodys_template_has_not_joined)]
+#[case(Bug::DrainedBack, a_replaced_member_that_is_held_is_not_drained)]
 #[case(Bug::ForeignTemplateHides, a_template_that_is_put_back_has_replaced_nobody)]
 #[case(Bug::ForeignTemplateHides, who_was_replaced_for_the_first_template_counts)]
 #[case(Bug::ForeignTemplateHides, a_foreign_template_does_not_hide_who_was_replaced)]

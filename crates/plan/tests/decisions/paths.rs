@@ -75,6 +75,26 @@ fn the_next_minor_release_waits_until_the_whole_cluster_has_followed() {
     assert!(world.everybody_runs("3.6.16"));
 }
 
+/// All are replaced and the whole cluster has followed, and then one breaks: a release that mends it is let in.
+#[test]
+fn a_cluster_that_has_followed_can_be_mended() {
+    let mut view = crate::support::half_way_on_delete(3, 0, 3);
+    let record = crate::support::record_mut(&mut view);
+    (record.from, record.target) = (target("3.5.35"), target("3.6.16"));
+    view.workload.image = image("3.6.16");
+    for index in 0..3 {
+        member_mut(&mut view, index).version = windlass_plan::Fact::Known(version("3.6.16"));
+    }
+    view.quorum.agreed = Some(version("3.6.0"));
+    crate::support::pod_mut(&mut view, 2).ready_since = None;
+    let want = Want { target: target("3.6.17"), path: path::ETCD, ..want("3.6.17") };
+    let decision = decide(&want, &view);
+    assert!(
+        matches!(&decision, Decision::Act(Step::WriteTemplate { image: to, .. }) if *to == image("3.6.17")),
+        "{decision:?}"
+    );
+}
+
 #[test]
 fn a_patch_release_waits_for_no_cluster_version() {
     let mut world = etcd("3.5.26", "3.5.35");

@@ -273,7 +273,15 @@ fn print(outcome: &Outcome) -> Result<()> {
 
 fn line(entry: &Entry) -> Option<String> {
     let text = match &entry.event {
-        Event::Write(change) if change.resource.starts_with("leases") => return None,
+        Event::Write(change) if change.resource.starts_with("leases") => {
+            let holder = |object: Option<&Value>| object.map(|object| object["spec"]["holderIdentity"].clone());
+            let (before, after) = (holder(change.before.as_deref()), holder(change.after.as_deref()));
+            // Renewals are many.
+            if before == after {
+                return None;
+            }
+            format!("{} takes the lease: {}", change.user, after.unwrap_or_default())
+        }
         Event::Write(change) => {
             let after = change.after.as_deref();
             let at =
