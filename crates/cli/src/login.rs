@@ -1,7 +1,7 @@
 //! As whom Windlass logs in to OpenBao and Vault.
 
 use clap::Args;
-use windlass_operator::account::Tokens;
+use windlass_operator::members::account::Tokens;
 
 /// The flag that says so.
 #[derive(Args)]

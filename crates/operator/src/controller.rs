@@ -21,12 +21,12 @@ use windlass_api::{QuorumCluster, ServiceImage};
 
 use crate::{
     Context,
-    execute::Actor,
+    actor::Actor,
     fleet,
     lease::{Lease, Term},
     lenient::Glimpse,
-    pass::{Next, pass},
     queue::{Key, Queue},
+    quorum::pass::{Next, pass},
 };
 
 /// What a watch says: this resource may have changed.

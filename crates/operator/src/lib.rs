@@ -8,45 +8,30 @@
 //! [`run`] is one future without tasks of its own: dropping it is a crash, not polling it is a freeze, and a test can do both at
 //! any point.
 
-pub mod account;
-pub mod asked;
-pub mod auth;
-pub mod author;
-pub mod claim;
+pub mod actor;
 pub mod client;
 pub mod clock;
 pub mod controller;
-pub mod describe;
 pub mod dial;
 pub mod digest;
-pub mod emptying;
 pub mod error;
-pub mod events;
-pub mod execute;
-pub mod executor;
-pub mod facts;
-pub mod finalize;
 pub mod fleet;
 pub mod gates;
-pub mod guard;
+pub mod jobs;
 pub mod lease;
 pub mod lenient;
+pub mod live;
 pub mod logs;
+pub mod members;
 pub mod metrics;
-pub mod observe;
 pub mod own_writes;
-pub mod owners;
-pub mod pass;
-pub mod prepull;
+pub mod owner;
 pub mod queue;
-pub mod report;
+pub mod quorum;
 pub mod serve;
 pub mod settings;
-pub mod system;
 pub mod trouble;
 pub mod unanswered;
-pub mod unreadable;
-pub mod validate;
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -55,8 +40,13 @@ pub use dial::Dial;
 pub use settings::Settings;
 
 use crate::{
-    auth::Tokens, describe::Descriptions, error::Error, lease::Lease, logs::Logs, metrics::Metrics,
-    own_writes::OwnWrites, unanswered::Unanswered,
+    error::Error,
+    lease::Lease,
+    logs::Logs,
+    members::{auth::Tokens, describe::Descriptions},
+    metrics::Metrics,
+    own_writes::OwnWrites,
+    unanswered::Unanswered,
 };
 
 /// Everything that a pass needs from outside.
@@ -78,13 +68,13 @@ pub struct Context {
     /// Tokens for the systems that want one.
     pub tokens: Tokens,
     /// What gates said that are asked elsewhere.
-    pub asked: asked::Memory,
+    pub asked: gates::Memory,
     /// What logs ended with when they were last read.
     pub logs: Logs,
     /// What the pods of fleets said when they were last looked at.
     pub diagnoses: fleet::Diagnoses,
     /// Whether the API server asks for authors' own rights.
-    pub policies: author::Policies,
+    pub policies: owner::author::Policies,
     /// Systems as resources describe them.
     pub descriptions: Descriptions,
 }
@@ -101,10 +91,10 @@ impl Context {
             own_writes: OwnWrites::default(),
             unanswered: Unanswered::default(),
             tokens: Tokens::default(),
-            asked: asked::Memory::default(),
+            asked: gates::Memory::default(),
             logs: Logs::default(),
             diagnoses: fleet::Diagnoses::default(),
-            policies: author::Policies::default(),
+            policies: owner::author::Policies::default(),
             descriptions: Descriptions::default(),
         }
     }

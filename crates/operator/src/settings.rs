@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use crate::account;
+use crate::members::account;
 
 /// How the operator runs.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up fails")]
 
 use serde_json::{Value, json};
-use windlass_operator::account::Tokens;
+use windlass_operator::members::account::Tokens;
 
 fn documents(text: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(text).unwrap()

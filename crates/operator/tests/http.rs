@@ -9,9 +9,9 @@ use std::net::IpAddr;
 use rstest::rstest;
 use scripted::{Answering, Scripted, peer, recorded};
 use windlass_api::{QuorumCluster, translate};
-use windlass_operator::{
+use windlass_operator::members::{
     describe, facts,
-    system::{Place, Seen},
+    place::{Place, Seen},
 };
 use windlass_plan::{Fact, MemberName};
 use windlass_systems::{Timeouts, etcd, http};

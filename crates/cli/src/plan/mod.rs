@@ -13,14 +13,14 @@ use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use windlass_api::QuorumCluster;
 use windlass_operator::{
-    Context, Settings, SystemClock,
-    account::Tokens,
-    client,
+    Context, Settings, SystemClock, client,
     dial::OverNetwork,
     error::{Class, Error},
-    observe::{self, Observed},
-    system::Seen,
-    validate::{Validated, validate},
+    members::{account::Tokens, place::Seen},
+    quorum::{
+        observe::{self, Observed},
+        validate::{Validated, validate},
+    },
 };
 use windlass_plan::forecast::forecast;
 use windlass_systems::transport::Peer;

@@ -10,7 +10,7 @@ use windlass_api::{
     status::{GateStatus, MemberStatus},
     translate,
 };
-use windlass_operator::report::members;
+use windlass_operator::quorum::report::members;
 use windlass_plan::{
     Forecast, Hold, Reason, View, Want,
     forecast::{End, Foreseen, Move},

@@ -8,7 +8,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
 use windlass_api::QuorumCluster;
-use windlass_operator::observe;
+use windlass_operator::quorum::observe;
 use windlass_rehearsal::{
     context, operator,
     setting::{ETCD, OPENBAO, PD, Setting},

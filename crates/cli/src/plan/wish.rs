@@ -7,12 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use serde_json::Value;
 use windlass_api::QuorumCluster;
-use windlass_operator::{
-    Context,
-    error::Error,
-    observe::{self, Read},
-    queue::Key,
-};
+use windlass_operator::{Context, error::Error, live::Read, queue::Key, quorum::observe};
 
 /// Which QuorumCluster, and what shall become of it.
 pub struct Wish {

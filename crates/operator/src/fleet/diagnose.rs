@@ -27,7 +27,7 @@ use windlass_plan::{
 use super::{Fleet, loose::Loose};
 use crate::{
     Context,
-    execute::Actor,
+    actor::Actor,
     logs,
     trouble::{diagnose, telling},
 };

@@ -22,9 +22,9 @@ use windlass_plan::{
 
 use crate::{
     Context, Settings,
-    asked::{self, Answer, Answers, Asker, Of, Question, hook_name, job},
+    actor::Actor,
     error::{Class, Error},
-    execute::Actor,
+    gates::{self, Answer, Answers, Asker, Of, Question, hook_name, job},
 };
 
 /// How often the gates whose word counts are asked.
@@ -55,10 +55,10 @@ impl Asks {
         let gates = &resource.spec.gates;
         let asker = asker(resource);
         let hooks = gates.hooks.iter().filter_map(|hook| self::hook(&asker, hook));
-        let fleet = gates.checks.iter().map(asked::check).chain(gates.analysis.iter().map(asked::analysis));
+        let fleet = gates.checks.iter().map(gates::check).chain(gates.analysis.iter().map(gates::analysis));
         let tier = |tier: &TierSpec| {
             let name = TierName(tier.upgrade_tier.clone());
-            let analysis = tier.analysis.iter().map(asked::analysis);
+            let analysis = tier.analysis.iter().map(gates::analysis);
             let not_before = arrived.get(&name).copied();
             let named = |one: Question| Question { gate: of_tier(&one.gate, &name), not_before, ..one };
             let named = analysis.map(named).collect();
@@ -90,8 +90,8 @@ impl Asks {
             Some((question.gate.clone(), answer))
         };
         let answers: Answers = self.all().filter_map(said).collect();
-        let of = |(name, questions): (&TierName, &Vec<Question>)| (name.clone(), asked::gates(questions, &answers));
-        (asked::gates(&self.fleet, &answers), self.tiers.iter().map(of).collect())
+        let of = |(name, questions): (&TierName, &Vec<Question>)| (name.clone(), gates::outcomes(questions, &answers));
+        (gates::outcomes(&self.fleet, &answers), self.tiers.iter().map(of).collect())
     }
 
     /// The Job that this gate lacks.
@@ -267,7 +267,7 @@ impl<'a> Asking<'a> {
 async fn all(context: &Context, asker: Asker, questions: Vec<Question>) -> Said {
     let (asker, began) = (&asker, Instant::now());
     let one = |question: Question| async move {
-        let answer = asked::ask(context, asker, &question, false).await;
+        let answer = gates::ask(context, asker, &question, false).await;
         (question.gate, answer)
     };
     let answers = stream::iter(questions).map(one).buffered(AT_ONCE).collect().await;

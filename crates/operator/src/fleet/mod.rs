@@ -18,6 +18,7 @@ mod pace;
 mod permission;
 mod rivals;
 mod stamp;
+mod unreadable;
 mod watch;
 
 use std::{collections::BTreeMap, time::Duration};
@@ -29,7 +30,7 @@ use futures::{
 use jiff::Timestamp;
 use kube::{
     Api, Resource, ResourceExt,
-    api::{DynamicObject, GroupVersionKind, PostParams},
+    api::{DynamicObject, GroupVersionKind},
     discovery::{ApiResource, pinned_kind, verbs},
 };
 use serde::Deserialize;
@@ -59,15 +60,18 @@ use self::{
     watch::{Told, Watch, believed_until},
 };
 use crate::{
-    claim::{Stand, stand},
+    actor::Actor,
     error::{Class, Error},
-    events::{Telling, tell},
-    execute::Actor,
-    guard::{Located, is_guarded},
     lenient::Whole,
-    observe::{Read, get},
-    pass::failed,
-    unreadable,
+    live::{Read, get},
+    owner::{
+        self,
+        claim::{Stand, stand},
+        events::{Telling, tell},
+        failed,
+        finalizer::{Located, is_guarded},
+        is_ours, tell_if_new,
+    },
 };
 
 /// After something was seen, how long it is waited for more before the next round.
@@ -299,9 +303,9 @@ async fn read(actor: Actor<'_>, name: &str) -> Result<Option<Read<ServiceImage>>
 async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Error> {
     let context = actor.context;
     let resource = match read(actor, name).await? {
-        Some(Read::Clear(resource)) => resource,
+        Some(Read::Clear(resource)) => *resource,
         Some(Read::Odd(hold, resource)) => {
-            let again = unreadable::service_image(actor, &hold, &resource).await?;
+            let again = unreadable::look(actor, &hold, &resource).await?;
             return Ok(again.map_or(Tended::Gone, Tended::Again));
         }
         None => return Ok(Tended::Gone),
@@ -315,7 +319,7 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
             // Another of its name may have been deleted a moment ago, and with it what says what is on its way: nothing is settled before
             // that has landed (H1).
             election.settled &= bug::active(Bug::RecreatedIsSettled);
-            write(actor, &resource, ServiceImageStatus { election: Some(election), ..status }).await?;
+            owner::record(actor, &resource, ServiceImageStatus { election: Some(election), ..status }).await?;
             return Ok(Tended::Again(Duration::ZERO));
         }
         Stand::Touch(election) => Some(election),
@@ -323,13 +327,13 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
     let target = match find(actor, &resource.spec.target).await? {
         Ok(target) => target,
         // Nothing can be on its way to what does not exist, and nobody may be touched who may not be changed.
-        Err(_) if is_deleted(&*resource) => return let_go(actor, &resource).await,
+        Err(_) if is_deleted(&resource) => return let_go(actor, &resource).await,
         Err(hold) => return hold_back(actor, &resource, &hold, RETRY_KIND).await,
     };
     if election.is_some() || !status.batch.is_empty() || status.starting.is_some() {
         // What the predecessor reserved, or we ourselves before something went wrong: late writes must miss (H1).
         // A Job that is made for one that is deleted goes with it.
-        if let Some(starting) = status.starting.as_ref().filter(|_| !is_deleted(&*resource)) {
+        if let Some(starting) = status.starting.as_ref().filter(|_| !is_deleted(&resource)) {
             Asks::of(&resource, &context.settings, &BTreeMap::new()).settle(actor, starting).await?;
         }
         if !bug::active(Bug::ReservedNotTouched) {
@@ -337,13 +341,14 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
             told_if_refused(actor, name, Reason::TargetNotAllowed, settled).await?;
         }
         let election = election.or(status.election.clone());
-        write(actor, &resource, ServiceImageStatus { election, batch: Vec::new(), starting: None, ..status }).await?;
+        owner::record(actor, &resource, ServiceImageStatus { election, batch: Vec::new(), starting: None, ..status })
+            .await?;
         return Ok(Tended::Again(Duration::ZERO));
     }
-    if is_deleted(&*resource) {
+    if is_deleted(&resource) {
         return let_go(actor, &resource).await;
     }
-    if !is_guarded(&*resource) && !bug::active(Bug::DeletedInFlight) {
+    if !is_guarded(&resource) && !bug::active(Bug::DeletedInFlight) {
         let guarded = located(actor, &resource).guard(actor).await;
         told_if_refused(actor, name, Reason::TargetNotAllowed, guarded).await?;
         return Ok(Tended::Again(Duration::ZERO));
@@ -519,7 +524,7 @@ async fn hold_back(actor: Actor<'_>, resource: &ServiceImage, hold: &Hold, pause
     let before = resource.status.clone().unwrap_or_default();
     let status = fleet::held(&before, resource, hold, actor.context.clock.now());
     if status != before {
-        write(actor, resource, status).await?;
+        owner::record(actor, resource, status).await?;
         tell_if_new(actor, resource, hold, hold.reason.needs_a_person()).await;
     }
     Ok(Tended::Again(pause))
@@ -550,7 +555,7 @@ async fn unseen(actor: Actor<'_>, name: &str, target: &TargetKind, fleet: &Fleet
     let idle = Round::Wait(actor.context.settings.idle_recheck);
     let Some(broken) = &fleet.broken else { return Ok(idle) };
     let resource = match read(actor, name).await? {
-        Some(Read::Clear(resource)) => resource,
+        Some(Read::Clear(resource)) => *resource,
         Some(Read::Odd(..)) => return Ok(Round::Anew(Duration::ZERO)),
         None => return Ok(Round::Gone),
     };
@@ -563,12 +568,6 @@ async fn unseen(actor: Actor<'_>, name: &str, target: &TargetKind, fleet: &Fleet
     Ok(idle)
 }
 
-/// Whether we are the one who acts, and nothing of anybody else's can still arrive.
-fn is_ours(actor: Actor<'_>, resource: &ServiceImage) -> bool {
-    let election = resource.status.as_ref().and_then(|status| status.election.as_ref());
-    election.is_some_and(|one| one.settled && one.id == actor.term.id().as_str())
-}
-
 /// One look: decide, reserve, write, report.
 async fn round<'a>(
     actor: Actor<'a>,
@@ -579,7 +578,7 @@ async fn round<'a>(
 ) -> Result<Round, Error> {
     let (context, now) = (actor.context, actor.context.clock.now());
     let resource = match read(actor, name).await? {
-        Some(Read::Clear(resource)) => resource,
+        Some(Read::Clear(resource)) => *resource,
         Some(Read::Odd(..)) => return Ok(Round::Anew(Duration::ZERO)),
         None => return Ok(Round::Gone),
     };
@@ -588,8 +587,8 @@ async fn round<'a>(
     let current =
         context.own_writes.is_current(&format!("serviceimages/{name}"), resource.resource_version().as_deref());
     let other = resource.spec.target != *target || !fleet.contract.is_of(&resource);
-    let unguarded = !is_guarded(&*resource) && !bug::active(Bug::DeletedInFlight);
-    if !ours || !current || other || unguarded || is_deleted(&*resource) {
+    let unguarded = !is_guarded(&resource) && !bug::active(Bug::DeletedInFlight);
+    if !ours || !current || other || unguarded || is_deleted(&resource) {
         return Ok(Round::Anew(if current { Duration::ZERO } else { GATHER }));
     }
     if let Some(hold) = permission::refusal(actor, target, &fleet.target.resource.plural).await? {
@@ -658,7 +657,7 @@ async fn round<'a>(
         status.batch = Vec::new();
     }
     // Also where it says nothing new: the API server must say that the ServiceImage is still what was decided on, and still ours.
-    write(actor, &resource, fleet::reserving(&before, status)).await?;
+    owner::record(actor, &resource, fleet::reserving(&before, status)).await?;
     fleet.wrote = Some(Instant::now());
     tell_plan(actor, &resource, &plan).await;
     if let Some(starting) = &starting {
@@ -715,7 +714,7 @@ async fn rest(
         let left = fleet::NUMBERS.saturating_sub(since.unwrap_or_default()).max(GATHER);
         return Ok(Round::Wait(left));
     }
-    write(actor, resource, status).await?;
+    owner::record(actor, resource, status).await?;
     fleet.wrote = Some(Instant::now());
     tell_plan(actor, resource, plan).await;
     Ok(Round::Wait(GATHER))
@@ -735,26 +734,4 @@ async fn tell_plan(actor: Actor<'_>, resource: &ServiceImage, plan: &Plan) {
         Verdict::Wait(hold) => tell_if_new(actor, resource, hold, false).await,
         Verdict::Halt(hold) => tell_if_new(actor, resource, hold, true).await,
     }
-}
-
-/// Tells why it waits, once.
-async fn tell_if_new(actor: Actor<'_>, resource: &ServiceImage, hold: &Hold, warning: bool) {
-    let conditions = resource.status.iter().flat_map(|status| &status.conditions);
-    let told = conditions.filter(|one| one.type_ == "Ready").any(|one| one.reason == hold.reason.name());
-    if !told && !hold.reason.is_momentary() {
-        let telling = Telling { warning, reason: hold.reason.name(), action: "Wait", note: hold.to_string() };
-        tell(actor, resource, telling).await;
-    }
-}
-
-/// Writes the status as a compare-and-swap on what was read.
-async fn write(actor: Actor<'_>, resource: &ServiceImage, status: ServiceImageStatus) -> Result<(), Error> {
-    let mut wanted = resource.clone();
-    wanted.status = Some(status);
-    let name = resource.name_any();
-    let api: Api<ServiceImage> = Api::all(actor.context.client.clone());
-    let what = format!("serviceimages/{name}");
-    let written = actor.write("status", &what, api.replace_status(&name, &PostParams::default(), &wanted)).await?;
-    actor.context.own_writes.wrote(&what, written.metadata.resource_version.as_deref());
-    Ok(())
 }

@@ -8,7 +8,7 @@ use kube::{Api, ResourceExt, api::ListParams};
 use tokio::time::Instant;
 
 use super::watch::{Told, Watch, believed_until};
-use crate::{error::Error, execute::Actor, lenient::Glimpse};
+use crate::{actor::Actor, error::Error, lenient::Glimpse};
 
 /// Which namespaces; all of them without a selector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

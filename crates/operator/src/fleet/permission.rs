@@ -5,9 +5,9 @@ use windlass_plan::{Hold, Reason};
 
 use crate::{
     Settings,
-    author::{Policy, unasked},
+    actor::Actor,
     error::Error,
-    execute::Actor,
+    owner::author::{Policy, unasked},
 };
 
 /// Whether whoever started the operator said so.

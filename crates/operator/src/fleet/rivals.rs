@@ -9,7 +9,7 @@ use serde_json::Value;
 use windlass_api::ServiceImage;
 
 use super::{labels::Labels, namespaces::Namespaces};
-use crate::{error::Error, execute::Actor, guard::is_guarded, lenient::Whole, observe::list};
+use crate::{actor::Actor, error::Error, lenient::Whole, live::list, owner::finalizer::is_guarded};
 
 /// They, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

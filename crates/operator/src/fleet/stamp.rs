@@ -19,9 +19,9 @@ use super::{
     pace::{Answer, Pace},
 };
 use crate::{
+    actor::{Actor, mark, touching},
     error::{Class, Error},
-    execute::{Actor, mark, touching},
-    observe::get,
+    live::get,
 };
 
 /// What became of a batch.

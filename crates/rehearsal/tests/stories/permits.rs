@@ -14,10 +14,10 @@ use crate::support::{
     three,
 };
 use http::{Method, Request};
-use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
 use kube::{
     Api, Client,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams},
     client::Body,
 };
 use serde_json::{Value, json};
@@ -113,52 +113,85 @@ fn it_is_given_again_when_all_is_well() {
     tale.ended_ready_at(TO);
 }
 
-/// The StatefulSet's controller writes its status in the very moment in which the partition is raised, and a member is silent: whoever looks at all
-/// of them again before the second try gives Kubernetes seconds.
-fn the_controllers_status_is_in_the_way() {
-    let (status, sent) = (Rc::new(RefCell::new(None)), Arc::new(Mutex::new(Vec::new())));
+/// What the StatefulSet's controller does in the very moment in which the partition is raised.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Meanwhile {
+    /// It writes its status.
+    Speaks,
+    /// It writes its status, and the pod is gone that the permit is for.
+    Replaces,
+}
+
+/// Then, with a member that is silent: when the partition was raised, and the partition half a minute later.
+fn raised_while_the_controller_is_busy(meanwhile: Meanwhile) -> (Vec<Instant>, Value) {
+    let (controller, raised_at) = (Rc::new(RefCell::new(None)), Arc::new(Mutex::new(Vec::new())));
+    let partition = RefCell::new(Value::Null);
     let program = {
-        let (status, sent) = (status.clone(), sent.clone());
+        let (controller, raised_at) = (controller.clone(), raised_at.clone());
         move |seat: Seat| {
-            let status: Client = status.borrow().clone().expect("the controller's client");
-            operator(Seat { client: interrupted(seat.client, status, sent.clone()), ..seat })
+            let controller: Client = controller.borrow().clone().expect("the controller's client");
+            operator(Seat { client: interrupted(seat.client, controller, meanwhile, raised_at.clone()), ..seat })
         }
     };
     let tale = stage::play_beside(
         three(),
         &program,
-        |cluster| *status.borrow_mut() = Some(cluster.api.client("statefulset-controller")),
+        |cluster| *controller.borrow_mut() = Some(cluster.api.client("statefulset-controller")),
         async |cluster| {
             permit_stands(cluster).await;
             cluster.world.break_answers(pd::NAMESPACE, "pd-0", Some(BadAnswer::Nothing));
-            until(cluster, "the permit is taken back", |cluster| stage::partition(cluster) == json!(3)).await;
+            until(cluster, "the permit is taken back", |_| !raised_at.lock().expect("nobody panicked").is_empty())
+                .await;
+            pass(Duration::from_secs(30)).await;
+            partition.replace(stage::partition(cluster));
         },
     );
-    let sent = sent.lock().expect("nobody panicked");
-    let [first, second] = sent[..] else { panic!("sent at {sent:?}") };
-    assert!(second - first < Duration::from_millis(500), "{:?} later", second - first);
     tale.was_safe();
+    let raised_at = raised_at.lock().expect("nobody panicked").clone();
+    (raised_at, partition.take())
 }
 
-/// The operator's client, where this one changes the status of the StatefulSet right before the partition is raised for the first time. When it
-/// is raised is noted.
-fn interrupted(client: Client, controller: Client, sent: Arc<Mutex<Vec<Instant>>>) -> Client {
+/// Whoever looks at all members again before the second try gives Kubernetes seconds.
+fn the_controllers_status_is_in_the_way() {
+    let (raised_at, partition) = raised_while_the_controller_is_busy(Meanwhile::Speaks);
+    let [first, second] = raised_at[..] else { panic!("raised at {raised_at:?}") };
+    assert!(second - first < Duration::from_millis(500), "{:?} later", second - first);
+    assert_eq!(partition, 3);
+}
+
+/// Held by the partition, the pod that is made next would be made from the template before.
+fn the_pod_was_let_go_meanwhile() {
+    let (raised_at, partition) = raised_while_the_controller_is_busy(Meanwhile::Replaces);
+    assert_eq!((raised_at.len(), partition), (1, json!(2)), "the permit was used");
+}
+
+/// The operator's client, where this one is busy right before the partition is raised for the first time. When it is raised is noted.
+fn interrupted(
+    client: Client,
+    controller: Client,
+    meanwhile: Meanwhile,
+    raised_at: Arc<Mutex<Vec<Instant>>>,
+) -> Client {
     let send = move |request: Request<Body>| {
-        let (client, controller, sent) = (client.clone(), controller.clone(), sent.clone());
+        let (client, controller, raised_at) = (client.clone(), controller.clone(), raised_at.clone());
         async move {
             let (parts, body) = request.into_parts();
             let body = body.collect_bytes().await?;
-            let set = parts.method == Method::PATCH && parts.uri.path().ends_with("/statefulsets/pd");
+            let on_set = parts.method == Method::PATCH && parts.uri.path().ends_with("/statefulsets/pd");
             let text = String::from_utf8_lossy(&body);
             let raises =
                 text.contains("/updateStrategy/rollingUpdate/partition\",\"value\":3") && !text.contains("/image");
-            if set && raises {
+            if on_set && raises {
                 let tries = {
-                    let mut sent = sent.lock().expect("nobody panicked");
-                    sent.push(Instant::now());
-                    sent.len()
+                    let mut raised_at = raised_at.lock().expect("nobody panicked");
+                    raised_at.push(Instant::now());
+                    raised_at.len()
                 };
                 if tries == 1 {
+                    if meanwhile == Meanwhile::Replaces {
+                        let pods: Api<Pod> = Api::namespaced(controller.clone(), pd::NAMESPACE);
+                        pods.delete("pd-2", &DeleteParams::default().grace_period(0)).await?;
+                    }
                     let sets: Api<StatefulSet> = Api::namespaced(controller, pd::NAMESPACE);
                     let now = json!({"status": {"collisionCount": 7}});
                     sets.patch_status("pd", &PatchParams::default(), &Patch::Merge(now)).await?;
@@ -176,6 +209,16 @@ fn it_is_taken_back_at_once_where_the_controllers_status_was_in_the_way() {
 }
 
 #[test]
+fn it_is_left_where_the_pod_was_let_go_meanwhile() {
+    the_pod_was_let_go_meanwhile();
+}
+
+#[test]
 fn a_partition_that_is_raised_only_after_another_look_is_noticed() {
     is_noticed(Bug::HoldWaitsForALook, the_controllers_status_is_in_the_way);
+}
+
+#[test]
+fn a_partition_that_is_raised_blindly_is_noticed() {
+    is_noticed(Bug::HeldBlindly, the_pod_was_let_go_meanwhile);
 }

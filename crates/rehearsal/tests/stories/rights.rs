@@ -14,7 +14,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::client::Body;
 use rstest::rstest;
 use serde_json::{Value, json};
-use windlass_operator::{Settings, account::Tokens};
+use windlass_operator::{Settings, members::account::Tokens};
 use windlass_rehearsal::{
     context,
     setting::{ETCD, OPENBAO, PD},

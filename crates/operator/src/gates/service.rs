@@ -1,0 +1,50 @@
+//! A Service that is asked over HTTP: where it is, and who may ask it.
+
+use std::{net::IpAddr, sync::Arc};
+
+use k8s_openapi::api::core::v1::{Secret, Service};
+use kube::Api;
+use windlass_api::quorum_cluster::ServiceRef;
+use windlass_systems::transport::{Peer, Transport};
+
+use super::Asker;
+use crate::{Context, dial::TlsMaterial, live::get};
+
+/// How the Service is reached. The error is for a person.
+pub async fn reach(
+    context: &Context,
+    asker: &Asker,
+    service: &ServiceRef,
+) -> Result<(Peer, Arc<dyn Transport>), String> {
+    let ServiceRef { name, namespace, port, path: _, ca_secret } = service;
+    let own = &asker.namespace;
+    let namespace = namespace.as_ref().unwrap_or(own);
+    let whole = format!("{namespace}/{name}");
+    if namespace != own && !context.settings.allowed_services.contains(&whole) {
+        return Err(format!(
+            "Service {whole} is in another namespace, and the operator was not started with --allow-service {whole}"
+        ));
+    }
+    let api: Api<Service> = Api::namespaced(context.client.clone(), namespace);
+    let found = get(context, &format!("services/{whole}"), &api, name).await.map_err(|error| error.story())?;
+    let found = found.ok_or_else(|| format!("there is no Service {whole}"))?;
+    let address = found.spec.and_then(|spec| spec.cluster_ip).and_then(|address| address.parse::<IpAddr>().ok());
+    let address = address.ok_or_else(|| format!("Service {whole} has no cluster address"))?;
+    let port = u16::try_from(*port).map_err(|_| format!("{port} is no port"))?;
+    let tls = match ca_secret {
+        None => None,
+        Some(secret) => Some(trusted(context, own, secret).await?),
+    };
+    let server_name = format!("{name}.{namespace}.svc");
+    let peer = Peer { pod: format!("Service {whole}"), address, port, server_name, tls: tls.is_some() };
+    Ok((peer, context.dial.transport(tls.as_ref())?))
+}
+
+async fn trusted(context: &Context, namespace: &str, name: &str) -> Result<TlsMaterial, String> {
+    let api: Api<Secret> = Api::namespaced(context.client.clone(), namespace);
+    let found =
+        get(context, &format!("secrets/{namespace}/{name}"), &api, name).await.map_err(|error| error.story())?;
+    let roots = found.and_then(|secret| secret.data?.remove("ca.crt"));
+    let roots = roots.ok_or_else(|| format!("caSecret: there is no Secret {name} with ca.crt in it"))?;
+    Ok(TlsMaterial { roots: roots.0, identity: None })
+}

@@ -1,0 +1,149 @@
+//! Tokens for systems that want one: read from a Secret, or got by logging in, with a token of the operator's ServiceAccount that is good
+//! for that alone (see [`account`]) or with a user's password from a Secret.
+//!
+//! A token that was got is kept until it is about to expire or is refused. None is ever written anywhere.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use windlass_api::quorum_cluster::{Auth, LogIn};
+use windlass_systems::{
+    CallError, Class, Timeouts, etcd,
+    openbao::{self, AuthMethod, Lease, Login, Namespace},
+    secret::Secret,
+    transport::{Peer, Transport},
+};
+
+use crate::{Context, members::account, queue::Key};
+
+/// The tokens that were got, one for each resource.
+#[derive(Default)]
+pub struct Tokens(Mutex<BTreeMap<Key, Held>>);
+
+/// Why there is none, for a person.
+pub struct NoToken {
+    /// In a sentence.
+    pub why: String,
+    /// We asked for one and were refused: nothing but another role or another account helps.
+    pub refused: bool,
+}
+
+impl From<String> for NoToken {
+    fn from(why: String) -> Self {
+        Self { why, refused: false }
+    }
+}
+
+#[derive(Clone)]
+struct Held {
+    token: Secret,
+    whose: Whose,
+    /// None for one that does not expire, or does not say when.
+    until: Option<Instant>,
+}
+
+/// Who a token was got for: another one needs another token.
+#[derive(Clone, PartialEq, Eq)]
+enum Whose {
+    Role(Auth),
+    User(etcd::Login),
+}
+
+impl Tokens {
+    /// Forgets a token that was refused.
+    pub fn forget(&self, key: &Key) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+
+    fn held(&self, key: &Key, whose: &Whose) -> Option<Secret> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()?;
+        let lives = held.until.is_none_or(|until| until > Instant::now());
+        (held.whose == *whose && lives).then_some(held.token)
+    }
+
+    fn keep(&self, key: &Key, whose: Whose, token: Secret, until: Option<Instant>) -> Secret {
+        let held = Held { token: token.clone(), whose, until };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), held);
+        token
+    }
+
+    /// The token that is held, or a new one.
+    pub async fn get(
+        &self,
+        context: &Context,
+        key: &Key,
+        auth: &Auth,
+        transport: &dyn Transport,
+        peers: &[Peer],
+    ) -> Result<Secret, NoToken> {
+        let whose = Whose::Role(auth.clone());
+        if let Some(token) = self.held(key, &whose) {
+            return Ok(token);
+        }
+        let login = login(context, key, auth).await?;
+        // A standby passes a login on; one that is sealed or has just come up does not.
+        let ask = async |peer: &Peer| openbao::login(transport, peer, &login, &Timeouts::default()).await;
+        let Lease { token, lease, renewable: _ } = first(peers, ask).await?;
+        Ok(self.keep(key, whose, token, lease.map(expiry)))
+    }
+
+    /// The same for a user of etcd; none where etcd does not ask for one.
+    pub async fn of_user(
+        &self,
+        key: &Key,
+        login: &etcd::Login,
+        transport: &dyn Transport,
+        peers: &[Peer],
+    ) -> Result<Option<Secret>, NoToken> {
+        let whose = Whose::User(login.clone());
+        if let Some(token) = self.held(key, &whose) {
+            return Ok(Some(token));
+        }
+        // A learner refuses, and one that is cut off does not answer: the next one may.
+        let ask = async |peer: &Peer| etcd::login(transport, peer, login, &Timeouts::default()).await;
+        let token = first(peers, ask).await?;
+        Ok(token.map(|token| self.keep(key, whose, token, None)))
+    }
+}
+
+/// What the first one says who takes the login; otherwise why nobody does.
+async fn first<T>(peers: &[Peer], login: impl AsyncFn(&Peer) -> Result<T, CallError>) -> Result<T, NoToken> {
+    let mut failure: Option<CallError> = None;
+    for peer in peers {
+        match login(peer).await {
+            Ok(said) => return Ok(said),
+            // Who refuses has said more than who does not answer.
+            Err(error) => failure = failure.filter(is_refusal).or(Some(error)),
+        }
+    }
+    Err(match failure {
+        Some(error) if is_refusal(&error) => NoToken { why: format!("the login is refused: {error}"), refused: true },
+        Some(error) => format!("no token: {error}").into(),
+        None => "no token: no pod has an address yet".to_owned().into(),
+    })
+}
+
+fn is_refusal(error: &CallError) -> bool {
+    error.class() == Class::Denied
+}
+
+/// A third of its life before its end: time enough to see that the next login fails while the old token still works.
+fn expiry(lease: Duration) -> Instant {
+    Instant::now() + lease.saturating_sub(lease / 3)
+}
+
+async fn login(context: &Context, key: &Key, auth: &Auth) -> Result<Login, String> {
+    let (method, LogIn { role, mount, namespace }) = match (&auth.kubernetes, &auth.jwt) {
+        (Some(kubernetes), _) => (AuthMethod::Kubernetes, kubernetes),
+        (None, Some(jwt)) => (AuthMethod::Jwt, jwt),
+        (None, None) => return Err("spec.system.auth names no way to get a token".into()),
+    };
+    let namespace = namespace.as_deref().map(Namespace::new).transpose();
+    let namespace = namespace.map_err(|error| format!("spec.system.auth: {error}"))?;
+    let login = Login::new(method, role, account::token(context, key).await?);
+    Ok(Login { mount: mount.clone().unwrap_or(login.mount), namespace, ..login })
+}

@@ -1,0 +1,91 @@
+//! Where the members are, and how each is reached.
+
+use std::net::IpAddr;
+
+use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
+use kube::ResourceExt;
+use windlass_api::QuorumCluster;
+use windlass_systems::transport::Peer;
+
+use super::place::Place;
+
+/// Where the set's members are: every pod that it shall have, and every pod that it has.
+pub fn places(set: &StatefulSet, namespace: &str, pods: &[Pod]) -> Vec<Place> {
+    let spec = set.spec.as_ref();
+    let service = spec.and_then(|spec| spec.service_name.clone()).unwrap_or_default();
+    let first = spec.and_then(|spec| spec.ordinals.as_ref()).and_then(|ordinals| ordinals.start).unwrap_or(0);
+    let replicas = spec.and_then(|spec| spec.replicas).unwrap_or(1);
+    let wanted = (first..first.saturating_add(replicas)).map(|ordinal| format!("{}-{ordinal}", set.name_any()));
+    let mut names: Vec<String> = pods.iter().map(ResourceExt::name_any).collect();
+    names.extend(wanted.filter(|name| !pods.iter().any(|pod| pod.name_any() == *name)).collect::<Vec<_>>());
+    let place = |name: String| {
+        let pod = pods.iter().find(|pod| pod.name_any() == name);
+        let address = pod.and_then(|pod| pod.status.as_ref()?.pod_ip.as_ref()?.parse::<IpAddr>().ok());
+        Place { dns: format!("{name}.{service}.{namespace}.svc"), pod: name, address }
+    };
+    names.into_iter().map(place).collect()
+}
+
+/// How each pod with an address is reached, ready or not.
+pub fn peers(resource: &QuorumCluster, places: &[Place]) -> Vec<Peer> {
+    let port = u16::try_from(resource.spec.system.port).unwrap_or_default();
+    let tls = resource.spec.system.tls.as_ref();
+    let peer = |Place { pod, dns, address }: &Place| {
+        let server_name = tls.map_or_else(|| dns.clone(), |tls| tls.name_of(pod, dns));
+        Some(Peer { pod: pod.clone(), address: (*address)?, port, server_name, tls: tls.is_some() })
+    };
+    places.iter().filter_map(peer).collect()
+}
+
+/// What OpenBao and Vault write on the pod that leads (D3). It can be old, or on two pods.
+const ACTIVE: [&str; 2] = ["openbao-active", "vault-active"];
+
+/// The same, with those first whose pods say that they lead: whoever leads gives a token without asking another, and one that hangs or is
+/// sealed holds nobody up. A hint for whom to ask, and never an answer.
+pub fn labelled_first(peers: &[Peer], pods: &[Pod]) -> Vec<Peer> {
+    let says = |pod: &Pod| ACTIVE.iter().any(|label| pod.labels().get(*label).is_some_and(|value| value == "true"));
+    let leads = |peer: &Peer| pods.iter().any(|pod| pod.name_any() == peer.pod && says(pod));
+    let mut peers = peers.to_vec();
+    // Stable: the others keep their order.
+    peers.sort_by_key(|peer| !leads(peer));
+    peers
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::api::ObjectMeta;
+    use rstest::rstest;
+    use windlass_systems::transport::Peer;
+
+    use super::labelled_first;
+
+    fn pod(index: u8, label: Option<(&str, &str)>) -> Pod {
+        let labels = label.map(|(name, value)| [(name.to_owned(), value.to_owned())].into());
+        let metadata = ObjectMeta { name: Some(format!("bao-{index}")), labels, ..ObjectMeta::default() };
+        Pod { metadata, ..Pod::default() }
+    }
+
+    /// D3: whom to ask first, and nothing more. Everybody stays in the list.
+    #[rstest]
+    #[case::nobody([None, None, None], "012")]
+    #[case::the_last([None, None, Some(("openbao-active", "true"))], "201")]
+    #[case::vaults([None, Some(("vault-active", "true")), None], "102")]
+    #[case::doubled([None, Some(("openbao-active", "true")), Some(("openbao-active", "true"))], "120")]
+    #[case::a_standby([None, Some(("openbao-active", "false")), None], "012")]
+    fn who_says_that_it_leads_is_asked_first(#[case] labels: [Option<(&str, &str)>; 3], #[case] order: &str) {
+        let pods: Vec<Pod> = (0..).zip(labels).map(|(index, label)| pod(index, label)).collect();
+        let peer = |index: u8| Peer {
+            pod: format!("bao-{index}"),
+            address: IpAddr::from([10, 0, 0, index]),
+            port: 8200,
+            server_name: String::new(),
+            tls: false,
+        };
+        let peers: Vec<Peer> = (0..3).map(peer).collect();
+        let asked: String = labelled_first(&peers, &pods).iter().filter_map(|peer| peer.pod.chars().last()).collect();
+        assert_eq!(asked, order);
+    }
+}

@@ -1,0 +1,20 @@
+//! QuorumClusters: one look after another at a StatefulSet and its quorum.
+//!
+//! ```text
+//!   pass: observe (reads) ─▶ claim ─▶ validate (pure) ─▶ plan (pure) ─▶ report (the record, before the act) ─▶ execute ─▶ say
+//! ```
+
+pub mod budget;
+pub mod execute;
+pub mod finalize;
+pub mod gates;
+pub mod nodes;
+pub mod observe;
+pub mod owners;
+pub mod pass;
+pub mod removal;
+pub mod report;
+pub mod stateful_set;
+pub mod touch;
+pub mod unreadable;
+pub mod validate;

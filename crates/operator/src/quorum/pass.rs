@@ -1,0 +1,310 @@
+//! One look at one resource: observe, claim, validate, plan, record, act, report. At most one disruptive write, then look again.
+
+use std::{borrow::Cow, time::Duration};
+
+use kube::ResourceExt;
+use windlass_api::{QuorumCluster, QuorumClusterStatus, translate};
+use windlass_plan::{
+    Decision, Hold, Plan, Reason, Step, View,
+    rolling::{self, permit, takeover},
+};
+
+use crate::{
+    actor::{self, Actor},
+    error::{Class, Error},
+    live::Read,
+    owner::{
+        self,
+        claim::{Stand, stand},
+        events::{Telling, tell},
+        failed,
+        finalizer::is_guarded,
+        tell_if_new,
+    },
+    queue::Key,
+    quorum::{
+        execute::{self, execute},
+        finalize,
+        observe::{self, Observed, Sibling},
+        report, touch, unreadable,
+        validate::{self, Validated},
+    },
+    trouble::clipped,
+};
+
+/// When to look again after an act: what it did takes a moment to show.
+const AFTER_ACT: Duration = Duration::from_millis(100);
+/// When to look again after a budget let nobody go.
+const AFTER_REFUSAL: Duration = Duration::from_secs(2);
+/// When to look again at what is older than our own write.
+const AFTER_STALE: Duration = Duration::from_millis(500);
+
+/// What a pass leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Look again at the latest after this long.
+    After(Duration),
+    /// It failed: look again after this long, and not before.
+    Rest(Duration),
+    /// The resource is gone.
+    Forget,
+}
+
+/// Looks at one resource once: what that leads to, and the StatefulSet that it names, once it was read.
+pub async fn pass(actor: Actor<'_>, key: &Key) -> (Next, Option<String>) {
+    let read = match observe::resource(actor.context, key).await {
+        Ok(read) => read,
+        Err(error) => return (Next::Rest(failed(actor, key, &error)), None),
+    };
+    let workload = match &read {
+        Some(Read::Clear(resource)) => Some(resource.spec.workload.stateful_set.clone()),
+        Some(Read::Odd(_, resource)) => Sibling::of(resource).set,
+        None => None,
+    };
+    // Boxed: a pass holds whole objects, and sixteen of them run at once.
+    let next = match Box::pin(look(actor, key, read)).await {
+        Ok(next) => {
+            actor.context.metrics.pass(None);
+            next
+        }
+        Err(error) => Next::Rest(failed(actor, key, &error)),
+    };
+    (next, workload)
+}
+
+async fn look(actor: Actor<'_>, key: &Key, read: Option<Read<QuorumCluster>>) -> Result<Next, Error> {
+    let context = actor.context;
+    let resource = match read {
+        Some(Read::Clear(resource)) => resource,
+        Some(Read::Odd(hold, resource)) => {
+            return Box::pin(unreadable::look(actor, key, &hold, &resource)).await;
+        }
+        None => {
+            context.tokens.forget(key);
+            context.descriptions.forget(key);
+            return Ok(Next::Forget);
+        }
+    };
+    if !owner::is_current(actor, resource.as_ref()) {
+        return Ok(Next::After(AFTER_STALE));
+    }
+    if let Some(next) = Box::pin(claim(actor, &resource)).await? {
+        return Ok(next);
+    }
+    let workload = (key.namespace.as_str(), resource.spec.workload.stateful_set.as_str());
+    let touch = async || touch::touch(actor, &resource, &observe::observe(context, &resource).await?).await;
+    if let Some(pause) = Box::pin(actor::settle(actor, workload, touch)).await? {
+        return Ok(Next::After(pause));
+    }
+    let observed = observe::observe(context, &resource).await?;
+    if let Some(set) = &observed.set
+        && !owner::is_current(actor, set)
+    {
+        return Ok(Next::After(AFTER_STALE));
+    }
+    if resource.metadata.deletion_timestamp.is_some() {
+        finalize::finalize(actor, &resource, &observed).await?;
+        return Ok(Next::After(context.settings.idle_recheck));
+    }
+    let (view, container, plan) = match validate::validate(&resource, &observed) {
+        Ok(Validated { want, view, container }) => {
+            let plan = rolling::plan(&want, &view, context.clock.now());
+            (view, container, plan)
+        }
+        Err(hold) => {
+            let view = validate::seen(&resource, &observed);
+            let plan = view.as_ref().and_then(|view| permit::stand_down(view, &hold));
+            match view.zip(plan) {
+                // Standing down touches no container.
+                Some((view, plan)) => (view, 0, plan),
+                None => return Box::pin(hold_back(actor, &resource, &hold)).await,
+            }
+        }
+    };
+    Box::pin(carry_on(actor, &resource, &observed, &view, container, &plan)).await
+}
+
+/// Makes the resource ours before anything is decided about it (H1). None when it is.
+async fn claim(actor: Actor<'_>, resource: &QuorumCluster) -> Result<Option<Next>, Error> {
+    let status = resource.status.clone().unwrap_or_default();
+    let recorded = translate::recorded(status.election.as_ref(), status.upgrade.is_some());
+    let (resource, election) = match stand(actor, &recorded) {
+        Stand::Held => return Ok(None),
+        Stand::Wait(pause) => return Ok(Some(Next::After(pause))),
+        Stand::Claim(election) => (Cow::Borrowed(resource), election),
+        Stand::Touch(election) => {
+            let observed = observe::observe(actor.context, resource).await?;
+            touch::touch(actor, resource, &observed).await?;
+            (Box::pin(finish_hand_over(actor, resource, &observed)).await?, election)
+        }
+    };
+    let status = resource.status.clone().unwrap_or_default();
+    owner::write(actor, resource.as_ref(), QuorumClusterStatus { election: Some(election), ..status }).await?;
+    Ok(Some(Next::After(Duration::ZERO)))
+}
+
+/// A hand-over that the predecessor had begun can't be fenced (H6). It is finished before anything else, where it is still wanted. Should that
+/// fail, the late one does what was recorded. The resource as it is afterwards.
+async fn finish_hand_over<'a>(
+    actor: Actor<'_>,
+    resource: &'a QuorumCluster,
+    observed: &Observed,
+) -> Result<Cow<'a, QuorumCluster>, Error> {
+    let unfinished = Ok(Cow::Borrowed(resource));
+    let Ok(Validated { want, view, container }) = validate::validate(resource, observed) else { return unfinished };
+    let Some((step, record)) = takeover::finish(&want, &view, actor.context.clock.now()) else { return unfinished };
+    let mut status = resource.status.clone().unwrap_or_default();
+    status.upgrade = Some(translate::upgrade(&record, view.workload.replicas, Some(step.to_string())));
+    let recorded = owner::record(actor, resource, status).await?;
+    let result = execute(actor, &recorded, observed, container, &step).await;
+    actor.context.metrics.step(&step, result.as_ref().err().map(Error::class));
+    let Err(error) = result else { return Ok(Cow::Owned(recorded)) };
+    tracing::warn!(error = error.story(), "the predecessor's hand-over could not be finished");
+    let mut status = recorded.status.clone().unwrap_or_default();
+    note_failure(&mut status, &step, &error);
+    Ok(Cow::Owned(owner::write(actor, &recorded, status).await?))
+}
+
+/// Hand-overs are tried a few times only, and then a person is told why the last one failed.
+fn note_failure(status: &mut QuorumClusterStatus, step: &Step, error: &Error) {
+    let asked = status.upgrade.as_mut().and_then(|upgrade| upgrade.hand_over.as_mut());
+    if let (Step::HandOver { .. }, Some(asked)) = (step, asked) {
+        let next = error.next_step().map(|next| format!("; {next}")).unwrap_or_default();
+        asked.last_error = Some(clipped(&format!("{}{next}", error.story())));
+    }
+}
+
+/// Nothing can be decided: say why.
+async fn hold_back(actor: Actor<'_>, resource: &QuorumCluster, hold: &Hold) -> Result<Next, Error> {
+    let before = resource.status.clone().unwrap_or_default();
+    let status = report::held(&before, resource, hold, actor.context.clock.now());
+    say(actor, resource, hold, status).await?;
+    Ok(Next::After(actor.context.settings.idle_recheck))
+}
+
+/// Writes the status of one that is held, and tells it.
+async fn say(
+    actor: Actor<'_>,
+    resource: &QuorumCluster,
+    hold: &Hold,
+    status: QuorumClusterStatus,
+) -> Result<(), Error> {
+    actor.context.metrics.hold(hold.reason);
+    // Told once it is written: a write that fails is tried again, and would be told again.
+    owner::write(actor, resource, status).await?;
+    tell_if_new(actor, resource, hold, hold.reason.needs_a_person()).await;
+    Ok(())
+}
+
+/// It took so long to look that nothing may be done because of it: say so, and look again.
+async fn too_old(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed) -> Result<Next, Error> {
+    let limit = actor.context.settings.evidence_age;
+    let message = format!("looking took longer than {limit:?}, most of it for {}", observed.slowest);
+    Box::pin(hold_back(actor, resource, &Hold::new(Reason::EvidenceTooOld, message))).await?;
+    Ok(Next::After(AFTER_STALE))
+}
+
+async fn carry_on(
+    actor: Actor<'_>,
+    resource: &QuorumCluster,
+    observed: &Observed,
+    view: &View,
+    container: usize,
+    plan: &Plan,
+) -> Result<Next, Error> {
+    let (context, now) = (actor.context, actor.context.clock.now());
+    if matches!(plan.decision, Decision::Act(_)) && !is_guarded(resource) {
+        finalize::guard(actor, resource).await?;
+        return Ok(Next::After(Duration::ZERO));
+    }
+    if let Decision::Act(step) = &plan.decision
+        && step.rests_on_evidence()
+        && execute::fresh(actor, observed).is_err()
+    {
+        // Before it is recorded, or it would count as tried.
+        return Box::pin(too_old(actor, resource, observed)).await;
+    }
+    let before = resource.status.clone().unwrap_or_default();
+    let status = report::planned(&before, resource, view, observed, plan, now);
+    // The record is written before the act: a successor finds what was about to happen.
+    let recorded = match &plan.decision {
+        Decision::Act(_) => owner::record(actor, resource, status).await?,
+        Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done => owner::write(actor, resource, status).await?,
+    };
+    match &plan.decision {
+        // Boxed: a step holds the answer to an eviction, too.
+        Decision::Act(step) => Box::pin(act(actor, &recorded, observed, container, step)).await,
+        Decision::Wait { on, recheck } => {
+            context.metrics.hold(on.reason);
+            tell_if_new(actor, resource, on, false).await;
+            // A window may open next week; the members are looked at all the same.
+            Ok(Next::After((*recheck).min(context.settings.idle_recheck)))
+        }
+        Decision::Halt { on } => {
+            context.metrics.hold(on.reason);
+            tell_if_new(actor, resource, on, true).await;
+            Ok(Next::After(context.settings.idle_recheck.min(Duration::from_secs(5))))
+        }
+        Decision::Done => {
+            tell_done(actor, resource, plan).await;
+            Ok(Next::After(context.settings.idle_recheck))
+        }
+    }
+}
+
+async fn act(
+    actor: Actor<'_>,
+    resource: &QuorumCluster,
+    observed: &Observed,
+    container: usize,
+    step: &Step,
+) -> Result<Next, Error> {
+    tracing::info!(resource = %resource.name_any(), step = step.name(), "{step}");
+    let result = execute(actor, resource, observed, container, step).await;
+    actor.context.metrics.step(step, result.as_ref().err().map(Error::class));
+    match result {
+        Ok(()) => {
+            tell(
+                actor,
+                resource,
+                Telling { warning: false, reason: step.name(), action: "Act", note: step.to_string() },
+            )
+            .await;
+            Ok(Next::After(AFTER_ACT))
+        }
+        Err(Error::EvidenceTooOld(_)) => Box::pin(too_old(actor, resource, observed)).await,
+        // No failure: it is tried again when what is in the way has passed.
+        Err(Error::Held(hold)) => {
+            let before = resource.status.clone().unwrap_or_default();
+            let status = report::held(&before, resource, &hold, actor.context.clock.now());
+            say(actor, resource, &hold, QuorumClusterStatus { gates: before.gates, ..status }).await?;
+            Ok(Next::After(AFTER_REFUSAL))
+        }
+        Err(error) => {
+            if matches!(error.class(), Class::Transient | Class::Refused) {
+                let note = format!("{step}: {}", error.story());
+                tell(
+                    actor,
+                    resource,
+                    Telling { warning: true, reason: "StepFailed", action: step.name(), note: note.clone() },
+                )
+                .await;
+                let mut status = resource.status.clone().unwrap_or_default();
+                note_failure(&mut status, step, &error);
+                for condition in &mut status.conditions {
+                    condition.message.clone_from(&note);
+                }
+                owner::write(actor, resource, status).await?;
+            }
+            Err(error)
+        }
+    }
+}
+
+async fn tell_done(actor: Actor<'_>, resource: &QuorumCluster, plan: &Plan) {
+    let upgrade = resource.status.as_ref().and_then(|status| status.upgrade.as_ref());
+    if let Some(upgrade) = upgrade.filter(|_| plan.record.is_none()) {
+        let note = format!("all members run {}", upgrade.target_version);
+        tell(actor, resource, Telling { warning: false, reason: "UpgradeCompleted", action: "Finish", note }).await;
+    }
+}

@@ -1,0 +1,185 @@
+//! QuorumClusters that can't be read: each is held with a reason of its own, and harms nobody else.
+//!
+//! Nothing is decided about such a one. A permit that stands is taken back, for nobody would mind it; deleting it lets it go. Of its
+//! status only what is said here is changed, and all else is sent back as it came: it stays until a person has mended it.
+
+use std::time::Duration;
+
+use kube::{Api, Resource, ResourceExt};
+use serde_json::{Value, json};
+use windlass_api::{
+    QuorumCluster,
+    conditions::{Verdict, conditions},
+    reading, translate,
+};
+use windlass_plan::{
+    Decision, Hold, Step,
+    rolling::{
+        known::{contest::Contest, parked::Parked, workload::Strategy},
+        parking, permit,
+    },
+};
+
+use crate::{
+    actor::{Actor, settle},
+    error::Error,
+    lenient::Whole,
+    owner::{
+        claim::{Stand, stand},
+        events::Telling,
+        finalizer::{Located, is_guarded},
+    },
+    queue::Key,
+    quorum::{
+        budget,
+        observe::{self, Observed, Sibling},
+        owners,
+        pass::Next,
+        stateful_set::{patch_set, strategy_patch, take_back},
+        touch::{is_touched, touch_workload},
+        validate,
+    },
+};
+
+/// Minds a QuorumCluster that can't be read.
+pub async fn look(actor: Actor<'_>, key: &Key, hold: &Hold, resource: &Whole<QuorumCluster>) -> Result<Next, Error> {
+    let idle = Next::After(actor.context.settings.idle_recheck);
+    let api = Api::namespaced(actor.context.client.clone(), &key.namespace);
+    let of = Located { what: format!("quorumclusters/{key}"), api, resource };
+    let touch = match stand(actor, &reading::recorded(&resource.raw)) {
+        Stand::Held => false,
+        Stand::Wait(pause) => return Ok(Next::After(pause)),
+        Stand::Claim(election) => {
+            of.write_status(actor, json!({ "election": election })).await?;
+            return Ok(Next::After(Duration::ZERO));
+        }
+        // That it is settled is not said: what else the predecessor may be making can be told only once the resource can be read.
+        Stand::Touch(_) => true,
+    };
+    let me = Sibling::of(resource);
+    let observed = observe::workload(actor.context, &key.namespace, me.set.as_deref(), &hold.message).await?;
+    // What another one has is not touched because of this one.
+    let ours = validate::rival(&me, &observed.siblings).is_none();
+    if let Some(set) = observed.set.as_ref().filter(|set| touch && ours && !is_touched(actor, set)) {
+        tracing::debug!(set = set.name_any(), "touched for one that can't be read");
+        touch_workload(actor, &observed).await?;
+        return Ok(Next::After(Duration::ZERO));
+    }
+    let set = me.set.clone().unwrap_or_default();
+    let settled = settle(actor, (&key.namespace, &set), async || touch_workload(actor, &observed).await);
+    if let Some(pause) = settled.await? {
+        return Ok(Next::After(pause));
+    }
+    let withdrawal = ours.then(|| withdraw(resource, &observed, hold)).flatten();
+    let contest = withdrawal.as_ref().and_then(|withdrawal| withdrawal.contest.as_ref());
+    let hold = &contest.map_or_else(|| hold.clone(), |told| hold.and(told));
+    let mut said = said(&of, actor, hold);
+    let act = withdrawal.and_then(|Withdrawal { step, recorded, contest: _ }| {
+        if let Some((field, value)) = recorded {
+            said[field] = value;
+        }
+        step
+    });
+    of.say(actor, said, hold).await?;
+    if let (Some(step), Some(set)) = (&act, observed.set.as_ref()) {
+        // Nothing else is ever done here but to put a strategy of ours back.
+        let patched = if let Step::TakeBack { partition, .. } = step {
+            take_back(actor, &observed, set, *partition).await
+        } else {
+            patch_set(actor, set, strategy_patch(set, Strategy::OnDelete)).await
+        };
+        actor.context.metrics.step(step, patched.as_ref().err().map(Error::class));
+        patched?;
+        of.tell(actor, Telling { warning: false, reason: step.name(), action: "Act", note: step.to_string() }).await;
+        return Ok(Next::After(Duration::ZERO));
+    }
+    if resource.meta().deletion_timestamp.is_some() {
+        of.let_go(actor, &observed, ours).await?;
+    }
+    Ok(idle)
+}
+
+/// What is done about the strategy that stands, and what is recorded about it.
+struct Withdrawal {
+    step: Option<Step>,
+    recorded: Option<(&'static str, Value)>,
+    /// Who set the strategy, in a sentence, where somebody else did.
+    contest: Option<String>,
+}
+
+/// The permit that stands is taken back, where an upgrade is under way or may be.
+fn withdraw(resource: &Whole<QuorumCluster>, observed: &Observed, hold: &Hold) -> Option<Withdrawal> {
+    let set = observed.set.as_ref()?;
+    let workload = validate::workload(set, String::new()).ok()?;
+    let Some(written) = resource.raw.pointer("/status/upgrade").filter(|written| !written.is_null()) else {
+        let parked = resource.raw.pointer("/status/parkedPartition").and_then(Value::as_u64);
+        let parked = parked.and_then(|partition| u32::try_from(partition).ok()).map(Parked::at);
+        let step = step(parking::stand_down(&workload, parked))?;
+        return Some(Withdrawal { step: Some(step), recorded: None, contest: None });
+    };
+    let (pods, owners) = (validate::pods(&workload, observed), owners::of_strategy(set));
+    let read = serde_json::from_value(written.clone()).ok().and_then(|upgrade| translate::record(&upgrade).ok());
+    if let Some(mut record) = read {
+        let before = record.clone();
+        let step = step(permit::withdraw(&workload, &pods, &owners, &mut record, hold));
+        let intent = step.as_ref().map(ToString::to_string);
+        let value = json!(translate::upgrade(&record, workload.replicas, intent));
+        let recorded = (step.is_some() || record != before).then_some(("upgrade", value));
+        let contest = record.contest.map(|contest| contest.told(set.name_any().as_str(), workload.permitted(&pods)));
+        return Some(Withdrawal { step, recorded, contest });
+    }
+    let contest = resource.raw.pointer("/status/contest").filter(|written| !written.is_null());
+    let contest = contest.map(|written| {
+        let read = serde_json::from_value(written.clone()).ok();
+        // One that can't be read was written by somebody else: nobody knows how often anything was held.
+        read.and_then(|contest| translate::contest(&contest).ok()).unwrap_or_else(Contest::exhausted)
+    });
+    let mut after = contest.clone();
+    let step = step(permit::withdraw_unrecorded(&workload, &pods, &owners, &mut after, hold));
+    let value = json!(after.as_ref().map(translate::written_contest));
+    let recorded = (after != contest).then_some(("contest", value));
+    let contest = after.map(|contest| contest.told(set.name_any().as_str(), workload.permitted(&pods)));
+    Some(Withdrawal { step, recorded, contest })
+}
+
+fn step(decision: Option<Decision>) -> Option<Step> {
+    match decision {
+        Some(Decision::Act(step)) => Some(step),
+        Some(Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done) | None => None,
+    }
+}
+
+/// What a QuorumCluster that can't be read says of itself.
+fn said(of: &Located<'_, Whole<QuorumCluster>>, actor: Actor<'_>, hold: &Hold) -> Value {
+    let generation = of.resource.meta().generation.unwrap_or(0);
+    let verdict = Verdict {
+        ready: false.into(),
+        reconciling: false,
+        stalled: true,
+        upgrading: of.resource.raw.pointer("/status/upgrade").is_some_and(|written| !written.is_null()),
+        reason: hold.reason.name().to_owned(),
+        message: hold.to_string(),
+    };
+    let conditions = conditions(&of.conditions(), &verdict, generation, actor.context.clock.now());
+    let unobserved = verdict.upgrading || of.resource.raw.pointer("/status/leadershipUnobserved") == Some(&json!(true));
+    json!({
+        "observedGeneration": generation, "phase": "Blocked", "conditions": conditions,
+        "leadershipUnobserved": unobserved,
+    })
+}
+
+impl Located<'_, Whole<QuorumCluster>> {
+    /// It is being deleted: evictions are let through, and the update strategy stays as it is, for what it was can't be relied on (H40).
+    /// Where another one has the StatefulSet, nothing of it is touched.
+    async fn let_go(&self, actor: Actor<'_>, observed: &Observed, ours: bool) -> Result<(), Error> {
+        if !is_guarded(self.resource) {
+            return Ok(());
+        }
+        if let Some(set) = observed.set.as_ref().filter(|_| ours) {
+            budget::release(actor, observed, set).await?;
+            let note = "it could not be read, so the StatefulSet keeps the update strategy that it has".to_owned();
+            self.tell(actor, Telling { warning: true, reason: "StrategyKept", action: "LetGo", note }).await;
+        }
+        self.release(actor).await
+    }
+}
