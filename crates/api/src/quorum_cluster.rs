@@ -314,7 +314,7 @@ pub struct Auth {
     pub token_secret: Option<String>,
     /// A Secret in this namespace with a user of etcd as `username` and `password`, as those of type kubernetes.io/basic-auth have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub password_secret: Option<String>,
     /// Log in with a token of the operator's ServiceAccount at an auth method of type `kubernetes`. The token is for the audience
     /// `windlass/NAMESPACE/NAME` of this resource alone, so the role must name that as its `audience`.

@@ -436,6 +436,9 @@ pub struct GivenUp {
     pub image: String,
     /// Stopped: everybody stays as they are. Back: everybody goes back to where the upgrade came from.
     pub way: String,
+    /// What made it go back by itself; nothing where a person asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 /// The values of `spec.requests` that were handled.

@@ -107,13 +107,19 @@ pub fn given_up(written: &GivenUp) -> Result<request::GivenUp, Hold> {
     let unreadable = |field: &str| Hold::new(Reason::InvalidSpec, format!("status.givenUp.{field} can't be read"));
     let version = Version::from_str(&written.version).map_err(|_| unreadable("version"))?;
     let way = written.way.parse().map_err(|_| unreadable("way"))?;
-    Ok(request::GivenUp { target: Target { version, image: written.image.clone() }, way })
+    let (image, because) = (written.image.clone(), written.message.clone());
+    Ok(request::GivenUp { target: Target { version, image }, way, because })
 }
 
 /// What was given up, for the status.
 pub fn written_given_up(given_up: &request::GivenUp) -> GivenUp {
     let way: &'static str = given_up.way.into();
-    GivenUp { version: given_up.target.version.to_string(), image: given_up.target.image.clone(), way: way.to_owned() }
+    GivenUp {
+        version: given_up.target.version.to_string(),
+        image: given_up.target.image.clone(),
+        way: way.to_owned(),
+        message: given_up.because.clone(),
+    }
 }
 
 /// Who goes first.

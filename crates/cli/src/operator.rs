@@ -81,7 +81,7 @@ enum LogFormat {
 }
 
 /// Without the client's own line about every request that failed: whoever sent it says more.
-const QUIET: &str = "info,kube_client::client::builder=off";
+const QUIET: &str = "info,kube_client=error,kube_client::client::builder=off";
 
 pub fn run(arguments: Arguments) -> Result<()> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(QUIET));

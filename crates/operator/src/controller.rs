@@ -29,6 +29,9 @@ use crate::{
     quorum::pass::{Next, pass},
 };
 
+/// How many objects are listed at once: each carries annotations of up to 256 KiB, which anybody may write.
+const PAGE: u32 = 50;
+
 /// What a watch says: this resource may have changed.
 enum Wake {
     /// A custom resource; its deletion too.
@@ -42,7 +45,9 @@ enum Wake {
 /// Acts until the term is over. Passes that are under way are dropped then: their next write would be refused anyway.
 pub async fn lead(context: &Context, lease: &Lease<'_>, term: &Term) {
     let actor = Actor { context, lease, term };
-    let mut queue = Queue::default();
+    // Where there are several namespaces, what is slow in one of them leaves room for the others.
+    let everywhere = context.settings.namespace.is_none();
+    let mut queue = Queue::sharing(context.settings.concurrency.div_ceil(if everywhere { 2 } else { 1 }));
     // Which resources a StatefulSet wakes: those that named it when they were last looked at, and those that were not looked at yet.
     let mut index = BTreeMap::<Key, Option<String>>::new();
     let mut wakes = pin!(wakes(context));
@@ -162,7 +167,7 @@ fn watched<K>(api: Api<K>) -> impl Stream<Item = K>
 where
     K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
 {
-    let events = watcher::watcher(api, watcher::Config::default()).backoff(Steady::default());
+    let events = watcher::watcher(api, watcher::Config::default().page_size(PAGE)).backoff(Steady::default());
     events.flat_map(|event| stream::iter(touched(event)))
 }
 

@@ -80,16 +80,42 @@ pub fn readable<K: DeserializeOwned>(verb: &'static str, what: &str, object: Val
     typed(object).map_err(|error| Error::kubernetes(verb, what, kube::Error::SerdeError(error)))
 }
 
+/// How many objects are read at once: what is in them was written by others, and each may hold more than a megabyte.
+const PAGE: u32 = 50;
+
 /// The objects with these labels.
 pub async fn list<K>(context: &Context, what: &str, api: &Api<K>, labels: &str) -> Result<Vec<K>, Error>
 where
     K: Resource + Clone + DeserializeOwned,
 {
-    let params = ListParams::default().labels(labels);
-    let params = if bug::active(Bug::StaleReads) { params.match_any() } else { params };
-    let request = Request::new(api.resource_url()).list(&params);
-    let mut list =
-        context.bounded(context.settings.read_deadline, "list", what, Box::pin(answer(api, request))).await?;
-    let items = list.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
-    items.into_iter().map(|item| readable("list", what, item)).collect()
+    list_as(context, what, api, labels, |object| object).await
+}
+
+/// The same, where only something of each is kept.
+pub async fn list_as<K, T>(
+    context: &Context,
+    what: &str,
+    api: &Api<K>,
+    labels: &str,
+    keep: impl Fn(K) -> T,
+) -> Result<Vec<T>, Error>
+where
+    K: Resource + Clone + DeserializeOwned,
+{
+    let params = ListParams { limit: Some(PAGE), ..ListParams::default().labels(labels) };
+    let mut params = if bug::active(Bug::StaleReads) { params.match_any() } else { params };
+    let mut kept = Vec::new();
+    loop {
+        let request = Request::new(api.resource_url()).list(&params);
+        let deadline = context.settings.read_deadline;
+        let mut page = context.bounded(deadline, "list", what, Box::pin(answer(api, request))).await?;
+        let items = page.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
+        for item in items {
+            kept.push(keep(readable("list", what, item)?));
+        }
+        let next = page.pointer("/metadata/continue").and_then(Value::as_str).filter(|next| !next.is_empty());
+        // All pages are of the revision of the first one.
+        let Some(next) = next else { return Ok(kept) };
+        params = ListParams { continue_token: Some(next.to_owned()), version_match: None, ..params };
+    }
 }

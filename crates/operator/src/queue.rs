@@ -32,8 +32,10 @@ impl fmt::Display for Key {
 }
 
 /// Resources that wait to be looked at. One that is being looked at is not given out a second time; a wake-up meanwhile is kept.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Queue {
+    /// So many of one namespace are looked at at a time.
+    share: usize,
     due: BTreeMap<Key, Instant>,
     running: BTreeSet<Key>,
     /// Not before then: what failed is not tried again because of the noise that the failure made.
@@ -41,6 +43,11 @@ pub struct Queue {
 }
 
 impl Queue {
+    /// One that gives out so many of a namespace at a time: whoever makes theirs slow to look at holds up nobody else.
+    pub fn sharing(share: usize) -> Self {
+        Self { share, due: BTreeMap::new(), running: BTreeSet::new(), resting: BTreeMap::new() }
+    }
+
     /// Look at this one at the latest then.
     pub fn wake(&mut self, key: Key, at: Instant) {
         let at = self.resting.get(&key).map_or(at, |rest| at.max(*rest));
@@ -79,7 +86,11 @@ impl Queue {
     }
 
     fn waiting(&self) -> impl Iterator<Item = (&Key, &Instant)> {
-        self.due.iter().filter(|(key, _)| !self.running.contains(*key))
+        self.due.iter().filter(|(key, _)| !self.running.contains(*key) && self.has_room(&key.namespace))
+    }
+
+    fn has_room(&self, namespace: &str) -> bool {
+        self.running.iter().filter(|key| key.namespace == namespace).count() < self.share
     }
 }
 
@@ -96,8 +107,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn one_namespace_leaves_room_for_the_others() {
+        let (now, mut queue) = (Instant::now(), Queue::sharing(2));
+        let other = Key { namespace: "web".into(), name: "z".into() };
+        for one in [key("a"), key("b"), key("c"), other.clone()] {
+            queue.wake(one, now);
+        }
+        let taken: Vec<Option<Key>> = (0..4).map(|_| queue.take(now)).collect();
+        assert_eq!(taken, [Some(key("a")), Some(key("b")), Some(other), None]);
+        assert_eq!(queue.next_due(), None, "there is nothing to wake up for until one of them ends");
+        queue.finish(&key("b"), None);
+        assert_eq!(queue.take(now), Some(key("c")));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_longest_due_comes_first_and_ties_go_by_name() {
-        let (now, mut queue) = (Instant::now(), Queue::default());
+        let (now, mut queue) = (Instant::now(), Queue::sharing(16));
         queue.wake(key("b"), now);
         queue.wake(key("a"), now);
         queue.wake(key("c"), now + Duration::from_secs(1));
@@ -109,7 +134,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_failed_rests_whatever_wakes_it() {
-        let (now, mut queue) = (Instant::now(), Queue::default());
+        let (now, mut queue) = (Instant::now(), Queue::sharing(16));
         let later = now + Duration::from_secs(15);
         queue.wake(key("a"), now);
         queue.take(now);
@@ -125,7 +150,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_wake_up_during_a_pass_is_kept_and_not_given_out_twice() {
-        let (now, mut queue) = (Instant::now(), Queue::default());
+        let (now, mut queue) = (Instant::now(), Queue::sharing(16));
         queue.wake(key("a"), now);
         assert_eq!(queue.take(now), Some(key("a")));
         queue.wake(key("a"), now);

@@ -135,6 +135,16 @@ pub enum Bug {
     GivenUpNotAwaited,
     /// Evictions are let through while everybody is held above a member that was replaced: whoever is drained goes back.
     DrainedBack,
+    /// Another image that somebody wrote is asked for, and everybody is held anew, above those whom Kubernetes has replaced for it already.
+    AdoptedAbove,
+    /// Evictions that are open stay so when everybody is held above a member that was replaced.
+    OpenAbove,
+    /// A switch from OnDelete is left standing once an upgrade is recorded, although its template was not written.
+    SwitchOutlivesRecord,
+    /// A half-done rollout is taken over although a member does not tell its version: it may go backwards.
+    AdoptedUnknown,
+    /// Asked to go back from a rollout that was taken over half way, it goes on: where it came from is where it goes to.
+    RolledForward,
     /// The strategy is switched before the snapshot is taken.
     SwitchBeforeSnapshot,
     /// A set that is scaled up at rest is left with members above its partition.

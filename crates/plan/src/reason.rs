@@ -157,6 +157,8 @@ pub enum Reason {
     EvidenceTooOld,
     /// What was read is older than what we wrote ourselves.
     StaleView,
+    /// The API server refuses what Windlass has to read or to write.
+    ApiServerRefused,
     /// A predecessor's writes may still be on their way (H1).
     TakingOver,
     /// A write of our own was not answered, and may still arrive (H1).
@@ -184,7 +186,7 @@ impl Reason {
             Self::ContainerNotFound => "delete this QuorumCluster and create one that names the right container",
             Self::NoReplicas => "scale the StatefulSet up",
             Self::WorkloadDeleting => "nothing is done to a StatefulSet that is being deleted",
-            Self::AlreadyManaged => "delete one of the two QuorumClusters",
+            Self::AlreadyManaged => "delete this QuorumCluster, or the one that the message names",
             Self::AuthorNotAsked => {
                 "apply deploy/author-rights.yaml, or let an administrator start the operator without --quorums-by-author; it goes on by itself then"
             }
@@ -209,7 +211,9 @@ impl Reason {
             Self::ClusterVersionBehind => {
                 "wait a few seconds; if it stays, find out which member does not answer the others: the cluster's version follows when all do. A pod that was made from the next release too early needs the template of the version that the others run"
             }
-            Self::AwaitingSnapshot => "wait; if it stays, kubectl describe the Job that events name, and its pod",
+            Self::AwaitingSnapshot => {
+                "wait; if it stays, kubectl describe the Job that status.snapshot.job names, and its pod"
+            }
             Self::ExecutorImageNotAllowed => {
                 "remove spec.upgrade.executorImage, or let an administrator start the operator with --allow-executor-image for it; it goes on by itself then"
             }
@@ -220,8 +224,10 @@ impl Reason {
             Self::ControllerBehind | Self::AwaitingReplacement | Self::AwaitingConclusion => {
                 "wait; if it stays, look at kube-controller-manager"
             }
-            Self::MembersDoNotMatch => "remove the members that have no pod, or let the missing pods join",
-            Self::MembersUnknown => "look at the member that the message names; it goes on as soon as all answer",
+            Self::MembersDoNotMatch => {
+                "let every pod join, and remove members that are gone for good; a cluster with members elsewhere can't be upgraded by Windlass"
+            }
+            Self::MembersUnknown => "look at what the message names; it goes on as soon as all members answer",
             Self::TokenRefused => {
                 "put a valid token or user into the Secret that spec.system.auth names, or give its role what it needs; it goes on by itself"
             }
@@ -261,10 +267,8 @@ impl Reason {
             Self::WindowClosed => {
                 "wait for the next window, change spec.gates.windows, or override MaintenanceWindow in spec.gates.overrides"
             }
-            Self::AwaitingApproval => {
-                "set spec.requests.approve to a new value to approve what status.approval.asked shows"
-            }
-            Self::Soaking => "wait; spec.upgrade.soak says for how long, and spec.gates.overrides can set Soak aside",
+            Self::AwaitingApproval => "set spec.requests.approve to a new value to approve what the message names",
+            Self::Soaking => "wait until the time that the message names",
             Self::NodeDraining => {
                 "uncordon the node, take the taint off, or wait until its pods have moved; it goes on by itself, or override NodeDrain in spec.gates.overrides"
             }
@@ -278,7 +282,7 @@ impl Reason {
                 "remove the annotation windlass.dev/locked-by when the other operation is over; it goes on by itself then"
             }
             Self::CheckFailed => {
-                "make it so, change the check in spec.gates.checks, or override the gate that the message names in spec.gates.overrides"
+                "change the objects that the message names until the check is true, change the check in spec.gates.checks, or override the gate that the message names in spec.gates.overrides"
             }
             Self::AnalysisFailed => {
                 "wait for better values, change the analysis in spec.gates.analysis, or override the gate that the message names in spec.gates.overrides"
@@ -295,11 +299,9 @@ impl Reason {
             }
             Self::NoHandOverTarget => "repair another member so that it can lead",
             Self::DeadlineExceeded => {
-                "look at the pod and the member that the message names, and delete the pod if it can't become well; it goes on by itself"
+                "repair what the message names; it goes on by itself. Delete the pod only if it can't become ready"
             }
-            Self::Aborted => {
-                "set spec.requests.retry to a new value to go on, spec.requests.rollback to go back, or ask for another version"
-            }
+            Self::Aborted => "set spec.requests.retry to a new value to go on, or ask for another version",
             Self::RolledBack => {
                 "find out why, and ask for another version or image, or set spec.requests.retry to a new value to try the same one again"
             }
@@ -344,6 +346,9 @@ impl Reason {
                 "wait; if it stays, find out why what the message names takes so long to answer; it goes on by itself"
             }
             Self::StaleView => "wait; if it stays, look at the API server",
+            Self::ApiServerRefused => {
+                "give the operator the right that the message names (kubectl apply -f deploy/rbac.yaml), or change the rule that refuses it; it is tried again by itself"
+            }
             Self::TakingOver | Self::AwaitingAnswer => "wait a few seconds",
         }
     }
@@ -439,6 +444,7 @@ impl Reason {
             | Self::ResourceFailed
             | Self::TooManyFailures
             | Self::FieldContested
+            | Self::ApiServerRefused
             | Self::DeadlineExceeded => Stalls::AtOnce,
             // A registry that is slow to replicate or limits its rate, a Secret that comes a moment later, a process that waits for its
             // peers by ending, a node that is just being added: each looks like its hopeless twin at first, and only time tells. Where all

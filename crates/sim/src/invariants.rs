@@ -128,6 +128,8 @@ struct Set {
     /// That version, where people asked to go back to it should anything go wrong.
     home: Option<String>,
     may_return: bool,
+    /// The images that the template names were written by somebody else.
+    foreign_images: bool,
     /// Whom the controller let go for a template that nobody asked us for, and who are not back yet.
     let_go_by_others: BTreeSet<String>,
     /// Somebody else writes the template.
@@ -234,6 +236,7 @@ impl Judge<'_> {
                 let old = template(&set.object);
                 if old != template(&after) {
                     set.last_template = Some((at, old));
+                    set.foreign_images = !ours;
                 }
                 set.object = after;
             }
@@ -556,10 +559,8 @@ impl Judge<'_> {
         let revision =
             change.before.as_deref().and_then(|pod| pod.pointer("/metadata/labels/controller-revision-hash"));
         let Some(set) = self.sets.get_mut(&name) else { return };
-        let template = images(set.object.pointer("/spec/template/spec"));
-        let theirs = template.iter().filter_map(|image| tag(image)).all(|version| !set.wanted.contains(&version));
         // The controller deletes before it says in the status that their template is the newest.
-        if set.upgrading && theirs && !set.follows {
+        if set.upgrading && set.foreign_images && !set.follows {
             set.let_go_by_others.insert(pod.1.clone());
         }
         if !set.upgrading || revision == set.object.pointer("/status/updateRevision") {

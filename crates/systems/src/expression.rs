@@ -37,6 +37,8 @@ const DEEPEST: usize = 32;
 const MOST_WALKS: usize = 4;
 /// What may be walked over: values, and eight bytes of text for another one. The library copies what it has for every step.
 const HEAVIEST: usize = 4096;
+/// How many there may be where a walk makes a list: the library copies what it has made for every step, so the cost grows with the square.
+const MOST_COLLECTED: usize = 256;
 /// The parser takes much of the stack for each level of nesting, and checks its own limit late.
 const STACK: usize = 32 << 20;
 
@@ -69,6 +71,7 @@ const RESULT: &str = "@result";
 /// Stand in for what the library does in another way. Nobody can write these either.
 const HAS: &str = "@has";
 const WALKED: &str = "@walked";
+const COLLECTED: &str = "@collected";
 
 /// An expression that was read, checked and rewritten.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,6 +126,11 @@ fn problem(error: &ExecutionError) -> String {
         return match function.as_str() {
             HAS => "has() was asked of something that has no fields".to_owned(),
             WALKED => "what shall be walked over is neither a list nor a map, or too long".to_owned(),
+            COLLECTED => {
+                format!(
+                    "what shall be filtered or mapped is neither a list nor a map, or has more than {MOST_COLLECTED} entries"
+                )
+            }
             function => format!("{function}() can't take what it was given"),
         };
     }
@@ -231,8 +239,9 @@ impl Checked<'_> {
         }
         let id = walked.iter_range.id;
         let range = self.checked(walked.iter_range, depth + 1, None)?;
+        let bounded = if matches!(walked.accu_init.expr, Expr::List(_)) { COLLECTED } else { WALKED };
         Ok(Expr::Comprehension(Box::new(ComprehensionExpr {
-            iter_range: IdedExpr { id, expr: call(WALKED, vec![range]) },
+            iter_range: IdedExpr { id, expr: call(bounded, vec![range]) },
             loop_step: self.checked(walked.loop_step, depth + 1, Some(&walked.iter_var))?,
             iter_var: walked.iter_var,
             iter_var2: walked.iter_var2,
@@ -262,6 +271,7 @@ impl Variables {
         context.add_function("string", functions::string);
         context.add_function(HAS, has);
         context.add_function(WALKED, walked);
+        context.add_function(COLLECTED, collected);
         Self(context)
     }
 
@@ -301,6 +311,13 @@ fn walked(context: &FunctionContext, over: Value) -> Result<Value, ExecutionErro
     };
     let list = Value::List(list);
     if weight(&list) > HEAVIEST { Err(context.error("")) } else { Ok(list) }
+}
+
+fn collected(context: &FunctionContext, over: Value) -> Result<Value, ExecutionError> {
+    match walked(context, over)? {
+        Value::List(list) if list.len() <= MOST_COLLECTED => Ok(Value::List(list)),
+        _ => Err(context.error("")),
+    }
 }
 
 /// How much it is to copy.
@@ -496,9 +513,14 @@ mod tests {
 
     #[test]
     fn a_list_that_is_too_long_is_not_walked() {
-        let numbers = |length: usize| yields("body.map(one, one) == body", json!(vec![0; length]));
+        let numbers = |length: usize| yields("body.all(one, one == 0)", json!(vec![0; length]));
         assert_eq!(numbers(HEAVIEST - 1), Ok(json!(true)));
         assert!(numbers(HEAVIEST).unwrap_err().contains("too long"));
+        let collected = |length: usize| yields("body.map(one, one) == body", json!(vec![0; length]));
+        assert_eq!(collected(MOST_COLLECTED), Ok(json!(true)));
+        assert!(collected(MOST_COLLECTED + 1).unwrap_err().contains("more than 256 entries"));
+        let kept = yields("body.filter(one, one == 0) == body", json!(vec![0; MOST_COLLECTED + 1]));
+        assert!(kept.is_err(), "what it makes is copied for every step");
         let texts = |length: usize| yields("body.all(one, one != '')", json!(vec!["x".repeat(length)]));
         assert!(texts(8 * HEAVIEST - 16).is_ok());
         assert!(texts(8 * HEAVIEST).unwrap_err().contains("too long"));

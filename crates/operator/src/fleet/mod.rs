@@ -367,8 +367,10 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         return hold_back(actor, &resource, &Hold::new(Reason::InvalidSpec, message), context.settings.idle_recheck)
             .await;
     }
-    let namespaces = Namespaces::read(actor, resource.spec.target.namespace_selector.as_ref()).await?;
-    let rivals = Rivals::read(actor, &resource).await?;
+    let namespaces = Namespaces::read(actor, resource.spec.target.namespace_selector.as_ref()).await;
+    let namespaces = told_if_refused(actor, name, Reason::ApiServerRefused, namespaces).await?;
+    let rivals = Rivals::read(actor, &resource).await;
+    let rivals = told_if_refused(actor, name, Reason::ApiServerRefused, rivals).await?;
     let others = namespaces.clone();
     let pace = Pace::new(context.settings.stamp_concurrency);
     let fleet = Fleet {

@@ -19,7 +19,7 @@ use windlass_plan::bug::{self, Bug};
 use crate::{Context, controller::Steady, error::Error};
 
 /// How many objects a page of a list has.
-const PAGE: u32 = 500;
+const PAGE: u32 = 100;
 
 /// What a watch tells.
 #[derive(Debug)]

@@ -15,6 +15,8 @@ use super::{Answer, Asker};
 
 /// So many conditions are kept as they were read; then all are read again.
 const MOST: usize = 512;
+/// Where there are so many answers, those of long ago are forgotten.
+const LONG: Duration = Duration::from_hours(24);
 
 /// The memory of all resources.
 #[derive(Default)]
@@ -62,7 +64,12 @@ impl Memory {
     pub(super) fn keep(&self, asker: &Asker, gate: &str, time: Timestamp, outcome: Outcome, failures: u32) -> Answer {
         let (occasion, at) = (asker.occasion.clone(), Instant::now());
         let said = Said { occasion, at, time, outcome: outcome.clone(), failures };
-        self.kept().said.insert(key(asker, gate), said);
+        let mut kept = self.kept();
+        if kept.said.len() >= MOST {
+            // Of resources that are gone, most of them.
+            kept.said.retain(|_, said| said.at.elapsed() < LONG);
+        }
+        kept.said.insert(key(asker, gate), said);
         Answer::at(time, outcome)
     }
 

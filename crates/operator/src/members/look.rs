@@ -1,6 +1,6 @@
 //! Asking the members, with the credentials and the TLS material that the resource names.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, ResourceExt};
@@ -17,6 +17,9 @@ use super::{
     system::{self, Heard, Line},
 };
 use crate::{Context, dial::TlsMaterial, error::Error, live::get, queue::Key};
+
+/// All members together may keep a login waiting for so long: nobody's pods hold up those who wait to be looked at.
+const LOGIN: Duration = Duration::from_mins(1);
 
 /// What the system says of itself, and the token that was shown. A token that is refused is asked for once more.
 pub async fn ask(
@@ -37,7 +40,9 @@ pub async fn ask(
         Err(why) => return (Seen::unknown(&format!("the TLS material can't be used: {why}")), None),
     };
     let once = async || {
-        let token = match token(context, resource, transport.as_ref(), likely).await {
+        let token = tokio::time::timeout(LOGIN, token(context, resource, transport.as_ref(), likely)).await;
+        let late = || Err(format!("no member let us log in within {}s", LOGIN.as_secs()).into());
+        let token = match token.unwrap_or_else(|_| late()) {
             Ok(token) => token,
             Err(NoToken { why, refused: true }) => return (Heard::from(Seen::refused(&why)), None),
             Err(NoToken { why, refused: false }) => return (Heard::from(Seen::unknown(&why)), None),

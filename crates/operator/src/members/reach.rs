@@ -20,10 +20,23 @@ pub fn places(set: &StatefulSet, namespace: &str, pods: &[Pod]) -> Vec<Place> {
     names.extend(wanted.filter(|name| !pods.iter().any(|pod| pod.name_any() == *name)).collect::<Vec<_>>());
     let place = |name: String| {
         let pod = pods.iter().find(|pod| pod.name_any() == name);
-        let address = pod.and_then(|pod| pod.status.as_ref()?.pod_ip.as_ref()?.parse::<IpAddr>().ok());
+        let address = pod.filter(|_| is_a_members(&name, set)).and_then(address);
         Place { dns: format!("{name}.{service}.{namespace}.svc"), pod: name, address }
     };
     names.into_iter().map(place).collect()
+}
+
+/// Where a pod can be reached. One that has ended keeps its address while another's pod may have it by now (H41).
+fn address(pod: &Pod) -> Option<IpAddr> {
+    let status = pod.status.as_ref()?;
+    let ended = matches!(status.phase.as_deref(), Some("Failed" | "Succeeded"));
+    status.pod_ip.as_ref().filter(|_| !ended)?.parse().ok()
+}
+
+/// Whether the set's controller gives pods such names. Anybody who may create pods can say that the set owns them.
+fn is_a_members(name: &str, set: &StatefulSet) -> bool {
+    let ordinal = name.strip_prefix(&set.name_any()).and_then(|rest| rest.strip_prefix('-'));
+    ordinal.is_some_and(|ordinal| ordinal.parse::<u32>().is_ok_and(|number| number.to_string() == ordinal))
 }
 
 /// How each pod with an address is reached, ready or not.
@@ -55,12 +68,34 @@ pub fn labelled_first(peers: &[Peer], pods: &[Pod]) -> Vec<Peer> {
 mod tests {
     use std::net::IpAddr;
 
-    use k8s_openapi::api::core::v1::Pod;
+    use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
     use kube::api::ObjectMeta;
     use rstest::rstest;
     use windlass_systems::transport::Peer;
 
-    use super::labelled_first;
+    use super::{labelled_first, places};
+
+    /// H41: nobody is sent to an address that may be another's.
+    #[rstest]
+    #[case::a_member("bao-1", "Running", true)]
+    #[case::one_that_is_starting("bao-1", "Pending", true)]
+    #[case::one_that_has_ended("bao-1", "Succeeded", false)]
+    #[case::one_that_failed("bao-1", "Failed", false)]
+    #[case::anothers_by_its_name("evil-1", "Running", false)]
+    #[case::no_ordinal("bao-01", "Running", false)]
+    #[case::a_job_of_it("bao-1-x7f2k", "Running", false)]
+    fn only_members_have_addresses(#[case] name: &str, #[case] phase: &str, #[case] expected: bool) {
+        let set: StatefulSet = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "bao"}, "spec": {"replicas": 2, "selector": {}, "template": {}, "serviceName": "bao"},
+        }))
+        .unwrap();
+        let pod: Pod = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": name}, "status": {"phase": phase, "podIP": "10.0.0.7"},
+        }))
+        .unwrap();
+        let reached = places(&set, "secrets", &[pod]).iter().any(|place| place.address.is_some());
+        assert_eq!(reached, expected);
+    }
 
     fn pod(index: u8, label: Option<(&str, &str)>) -> Pod {
         let labels = label.map(|(name, value)| [(name.to_owned(), value.to_owned())].into());

@@ -141,7 +141,8 @@ fn told<K: Owner>(resource: &K) -> (Option<&str>, bool) {
 pub async fn tell_if_new<K: Owner>(actor: Actor<'_>, resource: &K, hold: &Hold, stalls: bool) {
     let (reason, stalled) = told(resource);
     let new = reason != Some(hold.reason.name()) || (stalls && !stalled);
-    if new && !hold.reason.is_momentary() {
+    // What passes in moments would only be noise; where it does not, a person is called.
+    if new && (stalls || !hold.reason.is_momentary()) {
         let warning = stalls || hold.reason.stalls() != Stalls::Never;
         tell(actor, resource, Telling { warning, reason: hold.reason.name(), action: "Wait", note: hold.to_string() })
             .await;

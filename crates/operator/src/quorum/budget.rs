@@ -5,7 +5,10 @@ use k8s_openapi::{
         apps::v1::StatefulSet,
         policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec},
     },
-    apimachinery::pkg::{apis::meta::v1::LabelSelector, util::intstr::IntOrString},
+    apimachinery::pkg::{
+        apis::meta::v1::{LabelSelector, OwnerReference},
+        util::intstr::IntOrString,
+    },
 };
 use kube::{
     Api, Resource, ResourceExt,
@@ -54,8 +57,13 @@ pub fn nothing() -> LabelSelector {
 
 /// The budget that is ours, if it is there.
 pub fn own<'a>(observed: &'a Observed, set: &StatefulSet) -> Option<&'a PodDisruptionBudget> {
-    let name = name(&set.name_any());
-    observed.budgets.iter().find(|budget| budget.name_any() == name)
+    observed.budgets.iter().find(|budget| is_own(budget, &set.name_any()))
+}
+
+/// Whether we made this budget for that set: somebody else's of that name is theirs to change (H41).
+pub fn is_own(budget: &PodDisruptionBudget, set: &str) -> bool {
+    let ours = |owner: &OwnerReference| owner.controller == Some(true) && owner.kind == QuorumCluster::kind(&());
+    budget.name_any() == name(set) && budget.owner_references().iter().any(ours)
 }
 
 /// Makes our budget cover what this selects.

@@ -10,7 +10,7 @@ use serde_json::json;
 use windlass_api::{QuorumCluster, quorum_cluster::DeletionPolicy, status::Adopted};
 use windlass_plan::{
     Pod, View,
-    rolling::{known::workload::Strategy, poison},
+    rolling::{known::workload::Strategy, parking, poison},
 };
 
 use crate::{
@@ -87,7 +87,11 @@ fn parting(resource: &QuorumCluster, observed: &Observed) -> Parting {
     }
     let restore = match resource.spec.deletion_policy {
         // Only at rest: a template that the controller has not seen yet would be rolled out to everybody at once.
-        DeletionPolicy::Restore if resource.status.as_ref().is_some_and(|status| status.upgrade.is_some()) => false,
+        DeletionPolicy::Restore if resource.status.as_ref().is_some_and(|status| status.upgrade.is_some()) => {
+            let unwritten =
+                |view: &View| view.record.as_ref().is_some_and(|record| parking::is_unwritten(view, record));
+            seen.as_ref().is_some_and(unwritten)
+        }
         DeletionPolicy::Restore => true,
         DeletionPolicy::Retain => false,
     };

@@ -20,7 +20,7 @@ use crate::{
         snapshot::{self, Means, Task},
     },
     lenient::Whole,
-    live::{Read, get, get_raw, is_owned, list, readable},
+    live::{Read, get, get_raw, is_owned, list, list_as, readable},
     logs,
     members::{
         look,
@@ -151,8 +151,8 @@ pub async fn resource(context: &Context, key: &Key) -> Result<Option<Read<Quorum
 /// The QuorumClusters of a namespace, also those that can't be read.
 async fn siblings(context: &Context, namespace: &str) -> Result<Vec<Sibling>, Error> {
     let api: Api<Whole<QuorumCluster>> = Api::namespaced(context.client.clone(), namespace);
-    let all = list(context, &format!("quorumclusters in {namespace}"), &api, "").await?;
-    Ok(all.iter().map(Sibling::of).collect())
+    // Only this is kept of each: they may be many, and large, and every pass reads them.
+    list_as(context, &format!("quorumclusters in {namespace}"), &api, "", |one| Sibling::of(&one)).await
 }
 
 /// What can be seen of a resource's workload by the name of its StatefulSet alone. Nobody is asked.
@@ -201,8 +201,10 @@ async fn read(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     if !resource.spec.upgrade.show_logs {
         pods.iter_mut().for_each(logs::silence);
     }
-    if let Some(why) = &unasked {
-        // Its author may not be one whose Secrets are read here, or whose pods and Services are asked (H41). A permit is minded all the same.
+    let rival = validate::alone(resource, &siblings).err().map(|hold| hold.message);
+    if let Some(why) = unasked.as_ref().or(rival.as_ref()) {
+        // Its author may not be one whose Secrets are read here, or whose pods and Services are asked (H41), and what another one has is that
+        // one's to ask. A permit is minded all the same.
         let executor_image = snapshot::image(&context.settings, resource);
         let bare = Observed::bare(since, siblings, why);
         let unasked = unasked.clone();

@@ -62,22 +62,36 @@ pub async fn pass(actor: Actor<'_>, key: &Key) -> (Next, Option<String>) {
         None => None,
     };
     // Boxed: a pass holds whole objects, and sixteen of them run at once.
-    let next = match Box::pin(look(actor, key, read)).await {
+    let next = match Box::pin(look(actor, key, read.as_ref())).await {
         Ok(next) => {
             actor.context.metrics.pass(None);
             next
         }
-        Err(error) => Next::Rest(failed(actor, key, &error)),
+        Err(error) => {
+            if let (Class::Refused, Some(Read::Clear(resource))) = (error.class(), &read) {
+                refused(actor, resource, error.story()).await;
+            }
+            Next::Rest(failed(actor, key, &error))
+        }
     };
     (next, workload)
 }
 
-async fn look(actor: Actor<'_>, key: &Key, read: Option<Read<QuorumCluster>>) -> Result<Next, Error> {
+/// Says that the API server refuses something, or the resource would go on saying what was so before.
+async fn refused(actor: Actor<'_>, resource: &QuorumCluster, what: String) {
+    let hold = Hold::new(Reason::ApiServerRefused, what);
+    if let Err(error) = Box::pin(hold_back(actor, resource, &hold)).await {
+        // Where it says more than was read, the one who wrote that has told it.
+        tracing::debug!(error = error.story(), "that the API server refuses something could not be said");
+    }
+}
+
+async fn look(actor: Actor<'_>, key: &Key, read: Option<&Read<QuorumCluster>>) -> Result<Next, Error> {
     let context = actor.context;
     let resource = match read {
         Some(Read::Clear(resource)) => resource,
         Some(Read::Odd(hold, resource)) => {
-            return Box::pin(unreadable::look(actor, key, &hold, &resource)).await;
+            return Box::pin(unreadable::look(actor, key, hold, resource)).await;
         }
         None => {
             context.tokens.forget(key);
@@ -88,40 +102,40 @@ async fn look(actor: Actor<'_>, key: &Key, read: Option<Read<QuorumCluster>>) ->
     if !owner::is_current(actor, resource.as_ref()) {
         return Ok(Next::After(AFTER_STALE));
     }
-    if let Some(next) = Box::pin(claim(actor, &resource)).await? {
+    if let Some(next) = Box::pin(claim(actor, resource)).await? {
         return Ok(next);
     }
     let workload = (key.namespace.as_str(), resource.spec.workload.stateful_set.as_str());
-    let touch = async || touch::touch(actor, &resource, &observe::observe(context, &resource).await?).await;
+    let touch = async || touch::touch(actor, resource, &observe::observe(context, resource).await?).await;
     if let Some(pause) = Box::pin(actor::settle(actor, workload, touch)).await? {
         return Ok(Next::After(pause));
     }
-    let observed = observe::observe(context, &resource).await?;
+    let observed = observe::observe(context, resource).await?;
     if let Some(set) = &observed.set
         && !owner::is_current(actor, set)
     {
         return Ok(Next::After(AFTER_STALE));
     }
     if resource.metadata.deletion_timestamp.is_some() {
-        finalize::finalize(actor, &resource, &observed).await?;
+        finalize::finalize(actor, resource, &observed).await?;
         return Ok(Next::After(context.settings.idle_recheck));
     }
-    let (view, container, plan) = match validate::validate(&resource, &observed) {
+    let (view, container, plan) = match validate::validate(resource, &observed) {
         Ok(Validated { want, view, container }) => {
             let plan = rolling::plan(&want, &view, context.clock.now());
             (view, container, plan)
         }
         Err(hold) => {
-            let view = validate::seen(&resource, &observed);
-            let plan = view.as_ref().and_then(|view| permit::stand_down(view, &hold));
+            let view = validate::seen(resource, &observed);
+            let plan = view.as_ref().and_then(|view| permit::stand_down(resource.spec.trigger.into(), view, &hold));
             match view.zip(plan) {
                 // Standing down touches no container.
                 Some((view, plan)) => (view, 0, plan),
-                None => return Box::pin(hold_back(actor, &resource, &hold)).await,
+                None => return Box::pin(hold_back(actor, resource, &hold)).await,
             }
         }
     };
-    Box::pin(carry_on(actor, &resource, &observed, &view, container, &plan)).await
+    Box::pin(carry_on(actor, resource, &observed, &view, container, &plan)).await
 }
 
 /// Makes the resource ours before anything is decided about it (H1). None when it is.
@@ -281,20 +295,20 @@ async fn act(
             Ok(Next::After(AFTER_REFUSAL))
         }
         Err(error) => {
-            if matches!(error.class(), Class::Transient | Class::Refused) {
-                let note = format!("{step}: {}", error.story());
-                tell(
-                    actor,
-                    resource,
-                    Telling { warning: true, reason: "StepFailed", action: step.name(), note: note.clone() },
-                )
-                .await;
-                let mut status = resource.status.clone().unwrap_or_default();
-                note_failure(&mut status, step, &error);
-                for condition in &mut status.conditions {
-                    condition.message.clone_from(&note);
+            let note = format!("{step}: {}", error.story());
+            match error.class() {
+                Class::Stale | Class::Lost => {}
+                Class::Refused => refused(actor, resource, note).await,
+                Class::Transient => {
+                    let mut status = resource.status.clone().unwrap_or_default();
+                    note_failure(&mut status, step, &error);
+                    for condition in &mut status.conditions {
+                        condition.message.clone_from(&note);
+                    }
+                    let telling = Telling { warning: true, reason: "StepFailed", action: step.name(), note };
+                    tell(actor, resource, telling).await;
+                    owner::write(actor, resource, status).await?;
                 }
-                owner::write(actor, resource, status).await?;
             }
             Err(error)
         }

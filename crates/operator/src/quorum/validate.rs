@@ -213,8 +213,10 @@ pub fn init_containers(resource: &QuorumCluster, set: &StatefulSet) -> Result<Ve
         there.iter().position(|container| container.name == *name).ok_or_else(|| {
             let names: Vec<&str> = there.iter().map(|container| container.name.as_str()).collect();
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            let message = format!("StatefulSet {} has no init container {name}; it has {names}", set.name_any());
-            Hold::new(Reason::ContainerNotFound, message)
+            let of = set.name_any();
+            let message =
+                format!("spec.workload.initContainers: StatefulSet {of} has no init container {name}; it has {names}");
+            Hold::new(Reason::InvalidSpec, message)
         })
     };
     resource.spec.workload.init_containers.iter().map(place).collect()
@@ -303,11 +305,11 @@ fn evictions(set: &StatefulSet, pods: &[Pod], budgets: &[PodDisruptionBudget]) -
             covering.push((budget, selected == pods.len()));
         }
     }
-    let mine = budget::name(&set.name_any());
+    let mine = |budget: &PodDisruptionBudget| budget::is_own(budget, &set.name_any());
     let lets_nobody_go = |budget: &PodDisruptionBudget| {
         budget.spec.as_ref().and_then(|spec| spec.max_unavailable.as_ref()) == Some(&IntOrString::Int(0))
     };
-    if covering.iter().any(|(budget, all)| *all && budget.name_any() == mine && lets_nobody_go(budget)) {
+    if covering.iter().any(|(budget, all)| *all && mine(budget) && lets_nobody_go(budget)) {
         return Evictions::HeldByUs;
     }
     if covering.is_empty() {

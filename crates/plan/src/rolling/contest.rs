@@ -60,9 +60,9 @@ pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp
 }
 
 /// What is left of that where what is wanted can't be read: a strategy of somebody else's is held within the same bounds.
-pub(crate) fn stand_down(view: &View, record: &mut Record) -> Option<Decision> {
-    // Under this order alone: who follows somebody else's template leaves the strategy to them.
-    let pod = view.permitted().filter(|_| record.order == Order::ReverseOrdinal)?;
+pub(crate) fn stand_down(trigger: Trigger, view: &View, record: &mut Record) -> Option<Decision> {
+    // Who follows somebody else's template leaves the strategy to them.
+    let pod = view.permitted().filter(|_| record.order == Order::ReverseOrdinal || trigger == Trigger::Version)?;
     let ours = record.contest.is_none() && order::strategy_is_ours(view, record).is_ok() && !is_foreign(&view.owners);
     if ours || bug::active(Bug::ForeignStrategyUnminded) {
         return None;

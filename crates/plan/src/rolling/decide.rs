@@ -28,7 +28,7 @@ pub(crate) fn decide(want: &Want, view: &View, record: &mut Option<Record>, now:
         return decision;
     }
     if want.paused {
-        return paused(want, view, record.as_mut(), now);
+        return paused(want, view, record, now);
     }
     if let Some(record) = record
         && want.trigger == Trigger::Version
@@ -55,8 +55,8 @@ pub(crate) fn decide(want: &Want, view: &View, record: &mut Option<Record>, now:
 }
 
 /// Nothing is begun. Where there is nothing to begin either, what is wanted is there, and that is what people and kstatus are told.
-fn paused(want: &Want, view: &View, record: Option<&mut Record>, now: Timestamp) -> Decision {
-    if let Some(decision) = parking::mind(view).filter(|_| record.is_none()) {
+fn paused(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp) -> Decision {
+    if let Some(decision) = parking::let_go(view, record) {
         return decision;
     }
     let resting = match record {

@@ -57,7 +57,7 @@ use self::{
         approval::Approvals,
         decision::{Decision, Plan, Step},
         record::Record,
-        request::{GivenUp, Way},
+        request::GivenUp,
         view::View,
         want::{Target, Trigger, Want},
     },
@@ -77,7 +77,7 @@ pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
     let mut given_up = request::take_in(want, view, record.as_mut());
     let mut decision = heed(want, view, &mut record, given_up.as_ref(), now);
     if request::gives_up(want, view, record.as_ref(), &decision, now) {
-        given_up = Some(GivenUp { target: want.target.clone(), way: Way::Back });
+        given_up = Some(request::because_of(want, &decision));
         decision = heed(want, view, &mut record, given_up.as_ref(), now);
     }
     let attempt = snapshot::attempt(&decision, view, record.as_ref());
@@ -102,7 +102,8 @@ pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
 fn heed(want: &Want, view: &View, record: &mut Option<Record>, given_up: Option<&GivenUp>, now: Timestamp) -> Decision {
     let Some(given_up) = given_up else { return decide(want, view, record, now) };
     let instead = request::instead(want, view, record.as_ref(), given_up);
-    request::conclude(want, given_up, decide(&instead, view, record, now))
+    let decision = decide(&instead, view, record, now);
+    request::conclude(want, given_up, record.as_ref(), decision)
 }
 
 /// Notes what is about to happen.

@@ -46,6 +46,23 @@ pub(crate) fn mind(view: &View) -> Option<Decision> {
     (caught_up && !bug::active(Bug::ScaleUpNotParked)).then_some(Decision::Act(park))
 }
 
+/// The same while nothing goes on. An upgrade whose template was never written is forgotten with the switch that came before it: it would stand
+/// for as long as nothing goes on, and the next stray template would roll everybody.
+pub(crate) fn let_go(view: &View, record: &mut Option<Record>) -> Option<Decision> {
+    let unwritten = record.as_ref().is_none_or(|record| is_unwritten(view, record));
+    let decision = mind(view).filter(|_| unwritten)?;
+    *record = None;
+    Some(decision)
+}
+
+/// Whether the switch stands and the template that it was for was not written.
+pub fn is_unwritten(view: &View, record: &Record) -> bool {
+    let switched = view.workload.strategy == Strategy::RollingUpdate { partition: 0 };
+    let before = record.revision.is_none() && view.workload.image == record.from.image && record.from != record.target;
+    let ours = view.parked.is_some_and(|parked| parked.accounts_for(0));
+    switched && before && ours && !record.reverting && !bug::active(Bug::SwitchOutlivesRecord)
+}
+
 /// The same at rest, where this was decided: what leads to the template at once goes first.
 pub(crate) fn unless_leaving(view: &View, decision: &Decision) -> Option<Decision> {
     let leads_on = match decision {

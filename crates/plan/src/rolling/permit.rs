@@ -76,16 +76,17 @@ fn unseen(trigger: Trigger, view: &View, record: &mut Record) -> Option<Decision
 
 /// What is left to do when nothing can be decided, because what is wanted can't be read: nobody would mind a permit, and drains must
 /// not wait for a person. None if nothing is.
-pub fn stand_down(view: &View, because: &Hold) -> Option<Plan> {
+pub fn stand_down(trigger: Trigger, view: &View, because: &Hold) -> Option<Plan> {
     let mut record = view.record.clone();
     // Where somebody else's strategy was held already, what is ours can't be told from theirs any more, and the number of holds is what counts.
     let uncontested = |record: &Record| record.contest.is_none() && !contest::is_foreign(&view.owners);
     let permit = record.as_mut().and_then(|record| match standing(view, record).filter(|_| uncontested(record)) {
         Some((pod, partition)) => Some(take_back(record, pod, partition, because.clone())),
-        None => contest::stand_down(view, record).or_else(|| unseen(Trigger::Version, view, record)),
+        None => contest::stand_down(trigger, view, record).or_else(|| unseen(trigger, view, record)),
     });
-    let rest = || parking::mind(view).filter(|_| view.record.is_none());
-    let decision = permit.or_else(rest).unwrap_or_else(|| release_if_idle(halt(because.clone()), view));
+    let decision = permit
+        .or_else(|| parking::let_go(view, &mut record))
+        .unwrap_or_else(|| release_if_idle(halt(because.clone()), view));
     let parked = parking::after(&decision, view, record.as_ref());
     let (approvals, given_up) = (view.approvals.clone(), view.given_up.clone());
     matches!(decision, Decision::Act(_)).then_some(Plan {
@@ -222,14 +223,18 @@ fn held_meanwhile(on: &Hold, pod: &Pod) -> Hold {
 }
 
 /// Evictions that nobody holds while a member that we let go is not back: the budget that held them was taken away, and ours takes its
-/// place.
+/// place. The same while everybody is held above a member that was replaced, whoever did that and however long ago it was well.
 pub(crate) fn hold_if_open(decision: Decision, view: &View, record: Option<&Record>) -> Decision {
     let waits = match &decision {
         Decision::Wait { .. } | Decision::Halt { .. } => true,
         Decision::Act(_) | Decision::Done => false,
     };
-    let away = record.is_some_and(|record| record.replacing.is_some()) && !is_quiet(view);
-    if waits && away && view.evictions == Evictions::Open && !bug::active(Bug::BudgetGoneUnnoticed) {
+    let away = |record: &Record| {
+        let back = !bug::active(Bug::OpenAbove) && going_back(view, record).next().is_some();
+        (record.replacing.is_some() && !is_quiet(view)) || back
+    };
+    if waits && record.is_some_and(away) && view.evictions == Evictions::Open && !bug::active(Bug::BudgetGoneUnnoticed)
+    {
         Decision::Act(Step::HoldEvictions)
     } else {
         decision
@@ -254,11 +259,13 @@ fn all_joined(view: &View, record: &Record) -> bool {
 }
 
 /// The members that were replaced and would come back from the revision before if a drain took them now: where a template of somebody else's
-/// stands, everybody is held above them (H10).
+/// stands, everybody is held above them (H10). A revert means them to.
 fn going_back<'a>(view: &'a View, record: &'a Record) -> impl Iterator<Item = &'a Pod> {
     let held = &view.workload.current_revision;
     let partition = match view.workload.strategy {
-        Strategy::RollingUpdate { partition } if record.revision.as_ref() != Some(held) => partition,
+        Strategy::RollingUpdate { partition } if record.revision.as_ref() != Some(held) && !record.reverting => {
+            partition
+        }
         Strategy::RollingUpdate { .. } | Strategy::OnDelete => 0,
     };
     let partition = if bug::active(Bug::DrainedBack) { 0 } else { partition };

@@ -97,7 +97,8 @@ pub(crate) fn stay(want: &Want, view: &View, record: &mut Record, now: Timestamp
     }
     if view.workload.image == record.target.image {
         let blame = owners::blame(view, &[Field::Image]);
-        let message = format!("somebody set the image to {} again after it was put back{blame}", record.target.image);
+        let (theirs, ours) = (&record.target.image, &record.from.image);
+        let message = format!("somebody set the image to {theirs} again after Windlass had put {ours} back{blame}");
         return halt(Hold::new(Reason::TemplateChanged, message));
     }
     if view.workload.image != record.from.image {

@@ -37,15 +37,31 @@ pub(crate) fn take_in(want: &Want, view: &View, record: Option<&mut Record>) -> 
         record.stage = None;
         record.hand_over = None;
     }
-    let instead = |way| Some(GivenUp { target: want.target.clone(), way });
+    let instead = |way| Some(GivenUp { target: want.target.clone(), way, because: None });
     if requests.abort && wanted {
         given_up = instead(Way::Stopped);
     }
-    if requests.rollback && view.record.is_some() {
-        // Where somebody else writes the template, only they can write the old one.
-        given_up = instead(if want.trigger == Trigger::Version { Way::Back } else { Way::Stopped });
+    // Where the spec says already that it goes back, there is nothing to give up.
+    let under_way = view.record.as_ref().filter(|record| record.from != want.target || !may_go_back(want, record));
+    if let Some(record) = under_way.filter(|_| requests.rollback) {
+        let back = may_go_back(want, record) || bug::active(Bug::RolledForward);
+        given_up = instead(if back { Way::Back } else { Way::Stopped });
     }
     given_up
+}
+
+/// Whether the old template is known, and ours to write. Where a rollout was taken over half way, nobody knows where it came from.
+fn may_go_back(want: &Want, record: &Record) -> bool {
+    want.trigger == Trigger::Version && record.from != record.target
+}
+
+/// The target is given up by itself, and the reason is kept: events are gone by the time somebody asks.
+pub(crate) fn because_of(want: &Want, decision: &Decision) -> GivenUp {
+    let because = match decision {
+        Decision::Halt { on } | Decision::Wait { on, .. } => Some(format!("{}: {}", on.reason, on.message)),
+        Decision::Act(_) | Decision::Done => None,
+    };
+    GivenUp { target: want.target.clone(), way: Way::Back, because }
 }
 
 /// Whether the deadline that has passed means going back: only where there is a way back, and where the trouble is not a person's to
@@ -65,16 +81,36 @@ pub(crate) fn gives_up(want: &Want, view: &View, record: Option<&Record>, decisi
 }
 
 /// What comes of a decision that was made because a target is given up.
-pub(crate) fn conclude(want: &Want, given_up: &GivenUp, decision: Decision) -> Decision {
+pub(crate) fn conclude(want: &Want, given_up: &GivenUp, record: Option<&Record>, decision: Decision) -> Decision {
+    let target = &given_up.target;
+    let because = given_up.because.as_ref().map(|because| format!(", because {because}")).unwrap_or_default();
     match (given_up.way, decision) {
         (Way::Stopped, Decision::Wait { on, .. }) if on.reason == Reason::Paused && !want.paused => {
-            halt(Hold::new(Reason::Aborted, format!("stopped on the way to {}", given_up.target)))
+            let message = format!("stopped on the way to {target}");
+            halt(Hold::new(Reason::Aborted, message).and(how_to_go_back(want, record)))
         }
         (Way::Back, Decision::Done) if !bug::active(Bug::GivenUpForgotten) => {
-            let message = format!("{} was given up, and everybody is back where it came from", given_up.target);
+            let message = format!("{target} was given up, and everybody is back where it came from{because}");
             halt(Hold::new(Reason::RolledBack, message))
         }
+        (Way::Back, Decision::Halt { on }) if on.reason == Reason::DowngradeNotAllowed => halt(on.and(&format!(
+            "Nothing is rolled back, and nothing goes on: set spec.requests.retry to a new value to go on to {target}"
+        ))),
         (Way::Stopped | Way::Back, decision) => decision,
+    }
+}
+
+/// What leads back to where a stopped upgrade came from.
+fn how_to_go_back(want: &Want, record: Option<&Record>) -> &'static str {
+    match (want.trigger, record) {
+        (_, None) => "No pod was replaced for it",
+        (Trigger::Template, Some(_)) => {
+            "To go back, restore the template where it comes from: Windlass does not write it"
+        }
+        (Trigger::Version, Some(record)) if record.from == record.target => {
+            "Windlass took this rollout over half way and does not know what ran before: to go back, set spec.version and spec.image"
+        }
+        (Trigger::Version, Some(_)) => "To go back, set spec.requests.rollback to a new value",
     }
 }
 

@@ -14,7 +14,9 @@ use jiff::Timestamp;
 
 use crate::{
     bug::{self, Bug},
+    fact::Fact,
     hold::Hold,
+    quorum::MemberName,
     reason::Reason,
     rolling::{
         budget, follow,
@@ -127,8 +129,7 @@ fn what_is_wanted(want: &Want, view: &View, record: &mut Option<Record>, partiti
 /// What keeps the quorum from being well; none where nothing does. A member that is behind for a while is the system's daily life, nothing is
 /// about to be taken down for it, and it must not hide what is wrong with another.
 fn trouble(want: &Want, view: &View) -> Option<Hold> {
-    let lacking = |pod: &Pod| member::settled(want, view, &want.target.version, pod).err();
-    let mut lacking: Vec<Lacking> = view.pods.iter().rev().filter_map(lacking).collect();
+    let mut lacking: Vec<Lacking> = lacking(want, view, &want.target.version).collect();
     if bug::active(Bug::BehindHidesSick) {
         lacking.truncate(1);
     }
@@ -138,12 +139,21 @@ fn trouble(want: &Want, view: &View) -> Option<Hold> {
     sick.or_else(|| member::leader_known(view).err()).or_else(|| unclear().map(|lacking| lacking.hold.clone()))
 }
 
+/// What each member lacks that is not well, highest ordinal first, where this version is what they shall run.
+fn lacking<'a>(want: &'a Want, view: &'a View, version: &'a Version) -> impl Iterator<Item = Lacking> + 'a {
+    view.pods.iter().rev().filter_map(|pod| member::settled(want, view, version, pod).err())
+}
+
+/// Its pod is not up.
+fn is_down(lacking: &Lacking) -> bool {
+    lacking.stage == StageKind::Replace
+}
+
 /// The set is OnDelete and shall be rolled by its partition: its current revision has to catch up first, and only does so under
 /// RollingUpdate, when everybody is ready (H7).
 fn switch_over(want: &Want, view: &View, version: &Version) -> Decision {
     // One that is behind is up all the same, and nobody is taken down by the switch.
-    let mut lacking = view.pods.iter().rev().filter_map(|pod| member::settled(want, view, version, pod).err());
-    if let Some(lacking) = lacking.find(|lacking| lacking.hold.reason != Reason::MemberBehind) {
+    if let Some(lacking) = lacking(want, view, version).find(|lacking| lacking.hold.reason != Reason::MemberBehind) {
         let message = format!(
             "order ReverseOrdinal needs the update strategy RollingUpdate, and that is set when all are well: {}",
             lacking.hold.message
@@ -166,6 +176,16 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
             Reason::AwaitingConclusion,
             "all pods are replaced and the StatefulSet's controller has not concluded the rollout yet",
         ),
+        _ if view.updated().next().is_none() => Hold::new(
+            Reason::HalfUpgraded,
+            format!(
+                "the pod template was changed, though not its image, and no pod is replaced for it yet{}",
+                match view.workload.strategy {
+                    Strategy::RollingUpdate { partition } => format!(": partition {partition} holds them"),
+                    Strategy::OnDelete => String::new(),
+                }
+            ),
+        ),
         some => Hold::new(
             Reason::HalfUpgraded,
             format!(
@@ -180,7 +200,10 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
         ),
     };
     if hold.reason == Reason::AwaitingConclusion {
-        return wait(hold, SOON);
+        // It concludes when all are ready: what keeps one from that says more.
+        let version = version_of_replaced(want, view);
+        let lacking = version.and_then(|version| lacking(want, view, &version).find(is_down));
+        return lacking.map_or_else(|| wait(hold, SOON), |lacking| wait_or_halt(lacking.hold));
     }
     if !view.resumed {
         return halt(hold);
@@ -194,10 +217,8 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
     };
     // Where it came from is not known any more, so it can't be reverted: from and target are the same.
     let target = Target { version, image: view.workload.image.clone() };
-    let runs = |pod: &Pod| view.quorum.member(&pod.name).and_then(|member| member.version.known());
-    let mut left = view.outdated().filter_map(runs);
     if !bug::active(Bug::AdoptedDowngrade)
-        && let Err(hold) = left.try_for_each(|version| passable(want, view, &target, version))
+        && let Err(hold) = view.outdated().try_for_each(|pod| may_follow(want, view, &target, pod))
     {
         return wait_or_halt(hold);
     }
@@ -208,6 +229,20 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
         permit::mind(want, view, &mut resumed, now).unwrap_or_else(|| roll(want, view, &mut resumed, partition, now));
     *record = Some(resumed);
     decision
+}
+
+/// Whether who was not replaced yet may go on to what a rollout of somebody else's goes to. After this nobody asks about them again.
+fn may_follow(want: &Want, view: &View, target: &Target, pod: &Pod) -> Result<(), Hold> {
+    match view.quorum.member(&pod.name).map(|member| &member.version) {
+        Some(Fact::Known(version)) => passable(want, view, target, version),
+        Some(Fact::Unknown(_)) | None if bug::active(Bug::AdoptedUnknown) => Ok(()),
+        Some(Fact::Unknown(why)) => Err(unversioned(&pod.name, why)),
+        None => Err(unversioned(&pod.name, "it is not among the members")),
+    }
+}
+
+fn unversioned(name: &MemberName, why: &str) -> Hold {
+    Hold::new(Reason::MembersUnknown, format!("{name}'s version is not known: {why}"))
 }
 
 /// Somebody set an image that is not wanted and that no pod runs: there is nothing to finish. A person may want ours instead. Where the
@@ -260,10 +295,8 @@ fn versions(view: &View) -> Result<Vec<Version>, Hold> {
     let members = view.quorum.members.known().into_iter().flatten();
     members
         .map(|(name, member)| match &member.version {
-            crate::Fact::Known(version) => Ok(version.clone()),
-            crate::Fact::Unknown(why) => {
-                Err(Hold::new(Reason::MembersUnknown, format!("{name}'s version is not known: {why}")))
-            }
+            Fact::Known(version) => Ok(version.clone()),
+            Fact::Unknown(why) => Err(unversioned(name, why)),
         })
         .collect()
 }

@@ -25,6 +25,7 @@ use crate::{
         },
         mend, poison,
         progress::note_completed,
+        roll::roll,
         snapshot,
         template::{begin, write_template},
         ways::{not_below_led, passable, path},
@@ -143,10 +144,11 @@ pub(crate) fn is_due(want: &Want, view: &View, record: &Record, now: Timestamp) 
     }
 }
 
-/// Somebody wrote another image half way, nobody is let go for it, and a person asks for that very image: with it everybody is held already,
-/// and whoever was replaced for the former one can go on to it.
+/// Somebody wrote another image half way, nobody is let go for it, and a person asks for that very image: whoever was replaced for it stays,
+/// and whoever was replaced for the former one can go on to it. On the way back it is not known what was held where.
 fn is_adopted(want: &Want, view: &View, record: &Record) -> bool {
-    record.revision.is_some() && want.target.image == view.workload.image && view.permitted().is_none()
+    let stands = want.target.image == view.workload.image && view.permitted().is_none();
+    stands && record.revision.is_some() && record.order == Order::ReverseOrdinal && !record.reverting
 }
 
 /// What comes before the new target's template: the same as before the first one's. None where nothing does.
@@ -214,8 +216,16 @@ fn retarget(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32,
     let stray = record.order == Order::ReverseOrdinal && record.revision.is_some() && record.is_changed(view);
     let strays = view.pods.iter().filter(|pod| stray && is_replaced(view, &record, pod)).map(|pod| pod.name.clone());
     let broken: Vec<_> = mend::broken_members(want, view, &record, now).chain(strays).collect();
+    let adopted = is_adopted(want, view, &record) && !bug::active(Bug::AdoptedAbove);
     let mut next = Record { snapshot, ..next.instead_of(record) };
     next.abandoned.extend(broken);
+    if adopted {
+        // Its template stands. Held anew, everybody whom Kubernetes has replaced for it already would come back as they were before (H10).
+        next.revision = Some(view.workload.update_revision.clone());
+        let decision = roll(want, view, &mut next, partition, now);
+        *slot = Some(next);
+        return decision;
+    }
     if next.order == Order::ReverseOrdinal {
         next.move_partition(partition, view.workload.replicas);
     }

@@ -15,12 +15,13 @@ use windlass_plan::{
             owners::{Field, Operation, Owner},
             parked::Parked,
             proof::Proof,
+            record::Record,
             snapshot::Progress,
             stage::HandOver,
-            want::OnDeadline,
+            want::{OnDeadline, Trigger},
             workload::{Evictions, Strategy},
         },
-        takeover,
+        permit, takeover,
     },
 };
 
@@ -158,6 +159,16 @@ fn a_rollout_that_goes_backwards_is_not_resumed() {
     assert!(matches!(&decision, Decision::Halt { on } if on.reason == Reason::DowngradeNotAllowed), "{decision:?}");
 }
 
+/// Nobody asks about the followers again once it is on record.
+fn a_rollout_is_not_resumed_past_who_tells_no_version() {
+    let mut view = View { record: None, resumed: true, ..half_way_on_delete(3, 0, 1) };
+    view.evictions = Evictions::Open;
+    member_mut(&mut view, 1).version = unknown();
+    let plan = rolling::plan(&want(NEW), &view, noon());
+    assert_eq!(plan.record, None, "{:?}", plan.decision);
+    assert!(matches!(&plan.decision, Decision::Wait { on, .. } if on.reason == Reason::MembersUnknown));
+}
+
 fn an_upgrade_under_on_delete_ends() {
     let mut world = World::on_delete(3, 0);
     assert_eq!(world.run(), Decision::Done);
@@ -225,9 +236,67 @@ fn a_foreign_image_that_is_asked_for_is_taken() {
     view.workload.strategy = Strategy::RollingUpdate { partition: 3 };
     record_mut(&mut view).partition = 3;
     let plan = rolling::plan(&want(NEWER), &view, noon());
-    assert!(matches!(plan.decision, Decision::Act(Step::WriteTemplate { .. })), "{:?}", plan.decision);
     let record = plan.record.unwrap();
+    assert_eq!((record.target, record.revision), (target(NEWER), Some(revision(NEWER))), "{:?}", plan.decision);
     assert_eq!((record.from, record.abandoned), (target(OLD), [name(2)].into()), "whoever was replaced may be broken");
+}
+
+/// The same, where Kubernetes has replaced the member for it at once: held anew, it would come back as the old version.
+fn a_foreign_image_that_is_asked_for_lets_nobody_go_back() {
+    let mut view = half_way(3, 0, 1);
+    (view.workload.image, view.workload.update_revision) = (image(NEWER), revision(NEWER));
+    pod_mut(&mut view, 2).revision = revision(NEWER);
+    member_mut(&mut view, 2).version = Fact::Known(version(NEWER));
+    let plan = rolling::plan(&want(NEWER), &view, noon());
+    let record = plan.record.unwrap();
+    assert_eq!((record.revision, record.target), (Some(revision(NEWER)), target(NEWER)));
+    assert_eq!(plan.decision, Decision::Act(Step::Permit { pod: name(1), partition: 1 }));
+}
+
+/// On the way back the record's ends are swapped: what is held where can't be told from it.
+#[test]
+fn a_foreign_image_is_not_taken_on_the_way_back() {
+    let mut view = half_way(3, 0, 1);
+    let record = record_mut(&mut view);
+    (record.from, record.target, record.reverting) = (target(NEW), target(OLD), true);
+    (record.revision, record.partition) = (Some(revision(OLD)), 3);
+    (view.workload.image, view.workload.update_revision) = (image(NEWER), revision(NEWER));
+    view.workload.strategy = Strategy::RollingUpdate { partition: 3 };
+    view.workload.current_revision = revision(OLD);
+    let plan = rolling::plan(&want(NEWER), &view, noon());
+    assert!(plan.record.is_some_and(|record| record.target == target(OLD)), "{:?}", plan.decision);
+}
+
+/// Evictions were let through while people were waited for; then somebody's template came, and everybody is held.
+fn drains_do_not_take_who_is_held_below_the_partition() {
+    let mut view = half_way(3, 0, 1);
+    (view.workload.image, view.workload.update_revision) = (image("theirs"), revision("theirs"));
+    (view.workload.strategy, view.evictions) = (Strategy::RollingUpdate { partition: 3 }, Evictions::Open);
+    record_mut(&mut view).partition = 3;
+    assert_eq!(decide(&want(NEW), &view), Decision::Act(Step::HoldEvictions));
+}
+
+/// The set was switched from OnDelete, the upgrade is on record, and its template was refused. Then a person pauses.
+fn a_switch_does_not_outlive_its_upgrade() {
+    let mut view = rest(3, 0);
+    (view.workload.strategy, view.parked) = (Strategy::RollingUpdate { partition: 0 }, Some(Parked::at(0)));
+    view.record = Some(Record::begin(Order::ReverseOrdinal, target(OLD), target(NEW), 3, 0, noon()));
+    let plan = rolling::plan(&Want { paused: true, ..want(NEW) }, &view, noon());
+    assert_eq!((plan.decision, plan.record), (Decision::Act(Step::PutBackStrategy), None));
+    let because = windlass_plan::Hold::new(Reason::InvalidSpec, "");
+    let told = permit::stand_down(Trigger::Version, &view, &because).map(|plan| (plan.decision, plan.record));
+    assert_eq!(told, Some((Decision::Act(Step::PutBackStrategy), None)));
+}
+
+/// Somebody's rollout is taken over. Where it came from is not known, so there is no way back.
+fn a_rollout_that_was_taken_over_does_not_go_on_when_it_shall_go_back() {
+    let mut view = half_way(3, 0, 1);
+    record_mut(&mut view).from = target(NEW);
+    (view.requests.rollback, view.evictions) = (true, Evictions::Open);
+    let plan = rolling::plan(&want(NEW), &view, noon());
+    let Decision::Halt { on } = plan.decision else { panic!("it goes on: {:?}", plan.decision) };
+    assert_eq!(on.reason, Reason::Aborted);
+    assert!(on.message.contains("set spec.version and spec.image"), "{}", on.message);
 }
 
 fn a_snapshot_comes_before_the_switch() {
@@ -289,7 +358,7 @@ fn another_target_half_way_waits_its_turn() {
 fn a_foreign_template_does_not_hide_who_was_replaced() {
     let mut view = half_way(3, 0, 1);
     (view.workload.image, view.workload.update_revision) = (image("theirs"), revision("theirs"));
-    (view.workload.strategy, view.evictions) = (Strategy::RollingUpdate { partition: 3 }, Evictions::Open);
+    view.workload.strategy = Strategy::RollingUpdate { partition: 3 };
     record_mut(&mut view).partition = 3;
     let decision = decide(&want(NEWER), &view);
     assert!(matches!(&decision, Decision::Halt { on } if on.reason == Reason::TemplateChanged), "{decision:?}");
@@ -550,6 +619,11 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 #[case(Bug::LeaderGoesFirst, an_upgrade_moves_leadership_once)]
 #[case(Bug::LostOneWaits, whoever_is_down_goes_first)]
 #[case(Bug::PoisonLeftStanding, a_broken_template_does_not_stand)]
+#[case(Bug::AdoptedAbove, a_foreign_image_that_is_asked_for_lets_nobody_go_back)]
+#[case(Bug::OpenAbove, drains_do_not_take_who_is_held_below_the_partition)]
+#[case(Bug::SwitchOutlivesRecord, a_switch_does_not_outlive_its_upgrade)]
+#[case(Bug::RolledForward, a_rollout_that_was_taken_over_does_not_go_on_when_it_shall_go_back)]
+#[case(Bug::AdoptedUnknown, a_rollout_is_not_resumed_past_who_tells_no_version)]
 #[case(Bug::AdoptedDowngrade, a_rollout_that_goes_backwards_is_not_resumed)]
 #[case(Bug::UnseenTemplateUnminded, a_template_that_nobody_has_seen_lets_nobody_go)]
 #[case(Bug::PausedProofUnnoticed, a_template_that_proved_itself_in_a_pause_stands)]

@@ -13,6 +13,7 @@ use windlass_plan::{
             proof::Proof,
             snapshot::Progress,
             stage::HandOver,
+            want::Trigger,
             workload::{Evictions, Strategy},
         },
         permit,
@@ -303,7 +304,7 @@ fn a_switch_is_put_back_although_the_spec_cannot_be_read() {
     let mut world = to_be_switched();
     let _ = world.run_until(|world| world.count("StrategySwitched") == 1);
     let hold = Hold::new(Reason::InvalidSpec, "spec.image: PD:8:5");
-    let plan = permit::stand_down(&world.view, &hold).expect("there is something to do");
+    let plan = permit::stand_down(Trigger::Version, &world.view, &hold).expect("there is something to do");
     assert_eq!(answer(&plan.decision), Act("StrategyPutBack"));
 }
 
@@ -346,7 +347,8 @@ fn a_set_that_is_paused_or_cannot_be_read_is_parked_again() {
     assert_eq!(answer(&world.pass()), Act("Parked"));
     world.view.workload.strategy = rolling(3);
     (world.view.parked, world.view.workload.observed) = (Some(Parked::at(3)), true);
-    let plan = permit::stand_down(&world.view, &Hold::new(Reason::InvalidSpec, "")).expect("there is something to do");
+    let plan = permit::stand_down(Trigger::Version, &world.view, &Hold::new(Reason::InvalidSpec, ""))
+        .expect("there is something to do");
     assert_eq!(
         (answer(&plan.decision), plan.parked),
         (Act("Parked"), Some(Parked { before: Some(3), ..Parked::at(4) }))

@@ -177,12 +177,12 @@ pub fn the_original_partition_is_foreign_and_held_once() {
 pub fn a_foreign_partition_is_held_while_the_spec_is_invalid() {
     let view = reset(&held(&rest(3, 2)), 0);
     let because = Hold::new(Reason::InvalidSpec, "");
-    let first = permit::stand_down(&view, &because).expect("it is held");
+    let first = permit::stand_down(Trigger::Version, &view, &because).expect("it is held");
     assert!(matches!(first.decision, Decision::Act(Step::TakeBack { partition: 3, .. })), "{:?}", first.decision);
     let again = reset(&written(&view, &first), 0);
     let mut record = again.record.clone();
     record.as_mut().and_then(|record| record.contest.as_mut()).expect("recorded").held = true;
-    let second = permit::stand_down(&View { record, ..again }, &because);
+    let second = permit::stand_down(Trigger::Version, &View { record, ..again }, &because);
     assert!(second.is_none_or(|plan| !matches!(plan.decision, Decision::Act(Step::TakeBack { .. }))), "no duel");
 }
 
@@ -296,9 +296,10 @@ fn a_partition_that_is_set_back_before_anybody_looks_is_foreign() {
 /// Where a record could not be kept, what we wrote is known by our name on it.
 #[test]
 fn a_partition_that_carries_our_name_is_ours() {
-    let mut view = View { evictions: Evictions::Open, ..half_way(5, 0, 2) };
+    let mut view = half_way(5, 0, 2);
     view.workload.strategy = Strategy::RollingUpdate { partition: 4 };
     assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Halt(Reason::StrategyChanged));
+    view.evictions = Evictions::Open;
     view.owners = owned_by(vec![update(MANAGER, &[Field::Partition])]);
     assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Act("EvictionsHeld"));
 }
@@ -376,7 +377,6 @@ fn an_image_that_is_set_back_half_way_is_reported_by_name() {
     assert_eq!(answer(&first.decision), Answer::Act("PermitTakenBack"), "pd-2 would go back at once");
     view.record = first.record;
     view.workload.strategy = Strategy::RollingUpdate { partition: 3 };
-    view.evictions = Evictions::Open;
     pod_mut(&mut view, 2).ready_since = Some(noon());
     record_mut(&mut view).stage = None;
     let decision = decide(&want(NEW), &view);

@@ -254,6 +254,7 @@ proptest! {
                 step,
                 Step::WriteTemplate { .. }
                     | Step::PutBackStrategy
+                    | Step::HoldEvictions
                     | Step::ReleaseEvictions
                     | Step::TakeSnapshot { .. }
                     | Step::StartJob { .. }

@@ -18,7 +18,7 @@ const NAMES: &str = "Paused InvalidSpec Unreadable WorkloadNotFound ContainerNot
     ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch BudgetTooLoose BudgetTooTight AwaitingBudget \
     LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining AwaitingImage ImageNotPullable Locked CheckFailed AnalysisFailed AwaitingHook HookFailed AwaitingHandOver HandOverFailed NoHandOverTarget AwaitingReplacement \
     AwaitingConclusion DeadlineExceeded MemberSealed Aborted RolledBack TargetNotFound TargetNotAllowed GatesNotAllowed ResourcesTaken StampRefused AwaitingResources InFlightLimit ResourceFailed TooManyFailures \
-    FieldContested ResourceUnclear ContractNotSeen WatchSilent EvidenceTooOld StaleView TakingOver AwaitingAnswer";
+    FieldContested ResourceUnclear ContractNotSeen WatchSilent EvidenceTooOld StaleView ApiServerRefused TakingOver AwaitingAnswer";
 
 #[test]
 fn the_names_of_reasons_stay_what_they_are() {

@@ -388,7 +388,7 @@ pub fn anything() -> impl Strategy<Value = (Want, View)> {
             want.target.image.clone_from(&view.workload.image);
         }
         view.requests = requests;
-        view.given_up = way.map(|way| GivenUp { target: want.target.clone(), way });
+        view.given_up = way.map(|way| GivenUp { target: want.target.clone(), way, because: None });
         (want, view)
     })
 }

@@ -173,7 +173,7 @@ fn a_member_without_a_pod() {
     let tale = tell(objects, timeline);
     tale.touched_nothing(0..tale.between(1, 2).end);
     let spoken = tale.last_said(tale.between(1, 2));
-    spoken.is_stalled("MembersDoNotMatch", &["members that have no pod: pd-3", "remove the members that have no pod"]);
+    spoken.is_stalled("MembersDoNotMatch", &["members that have no pod: pd-3", "remove members that are gone for good"]);
     tale.ended_ready_at(TO);
 }
 
@@ -213,7 +213,7 @@ fn two_quorum_clusters_on_one_stateful_set() {
     let tale = tell(objects, timeline);
     tale.touched_nothing(tale.before_all());
     let spoken = tale.said_of("rival", tale.before_all()).pop().expect("it was told");
-    spoken.is_stalled("AlreadyManaged", &["managed by QuorumCluster pd", "delete one of the two QuorumClusters"]);
+    spoken.is_stalled("AlreadyManaged", &["managed by QuorumCluster pd", "delete this QuorumCluster"]);
     tale.ended_ready_at(TO);
 }
 
@@ -248,19 +248,19 @@ fn everyone_answers(how: BadAnswer) -> Tale {
 #[test]
 fn pd_answers_garbage() {
     let tale = everyone_answers(BadAnswer::Garbage);
-    tale.last_said(tale.between(2, 3)).is_waiting("MembersUnknown", &["pd-0", "goes on as soon as all answer"]);
+    tale.last_said(tale.between(2, 3)).is_waiting("MembersUnknown", &["pd-0", "goes on as soon as all members answer"]);
 }
 
 #[test]
 fn pd_answers_500() {
     let tale = everyone_answers(BadAnswer::Status500);
-    tale.last_said(tale.between(2, 3)).is_waiting("MembersUnknown", &["500", "goes on as soon as all answer"]);
+    tale.last_said(tale.between(2, 3)).is_waiting("MembersUnknown", &["500", "goes on as soon as all members answer"]);
 }
 
 #[test]
 fn pd_does_not_answer() {
     for how in [BadAnswer::Nothing, BadAnswer::Refused, BadAnswer::Empty] {
         let tale = everyone_answers(how);
-        tale.last_said(tale.between(2, 3)).is_waiting("MembersUnknown", &["pd-0", "goes on as soon as all answer"]);
+        tale.last_said(tale.between(2, 3)).is_waiting("MembersUnknown", &["pd-0", "goes on as soon as all members answer"]);
     }
 }

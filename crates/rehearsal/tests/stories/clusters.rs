@@ -51,10 +51,10 @@ fn they_follow_it_back() {
 
 #[test]
 fn one_that_is_not_there_is_named() {
-    let tale = tell_until(with_init_containers(&json!(["chekc"])), vec![], Ending::Held("ContainerNotFound".into()));
+    let tale = tell_until(with_init_containers(&json!(["chekc"])), vec![], Ending::Held("InvalidSpec".into()));
     tale.was_safe();
     tale.last_said(0..tale.journal.len())
-        .is_stalled("ContainerNotFound", &["no init container chekc", "sysctl, check"]);
+        .is_stalled("InvalidSpec", &["spec.workload.initContainers", "no init container chekc", "sysctl, check"]);
 }
 
 /// The API server of an operator whose rights end at its namespaces.

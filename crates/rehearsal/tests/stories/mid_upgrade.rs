@@ -102,7 +102,7 @@ fn one_member_answers_garbage() {
     ];
     let tale = tell(three(), timeline);
     tale.moved_nothing(tale.between(0, 1));
-    tale.last_said(tale.between(0, 1)).is_waiting("MembersUnknown", &["pd-0", "goes on as soon as all answer"]);
+    tale.last_said(tale.between(0, 1)).is_waiting("MembersUnknown", &["pd-0", "goes on as soon as all members answer"]);
     tale.ended_ready_at(TO);
 }
 

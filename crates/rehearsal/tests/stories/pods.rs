@@ -119,7 +119,7 @@ fn a_member_that_no_process_ever_backed() {
         let spoken = until_reason(cluster, "MembersDoNotMatch").await;
         spoken.is_stalled(
             "MembersDoNotMatch",
-            &["members that have no pod: pd-9", "remove the members that have no pod"],
+            &["members that have no pod: pd-9", "remove members that are gone for good"],
         );
         pass(Duration::from_mins(3)).await;
         quorum.remove_member("pd-9");
@@ -135,7 +135,7 @@ fn a_pod_that_is_no_member() {
         let quorum = cluster.world.pd(pd::NAMESPACE, pd::NAME);
         quorum.remove_member("pd-1");
         let spoken = until_reason(cluster, "MembersDoNotMatch").await;
-        spoken.is_stalled("MembersDoNotMatch", &["pods that are no members: pd-1", "let the missing pods join"]);
+        spoken.is_stalled("MembersDoNotMatch", &["pods that are no members: pd-1", "let every pod join"]);
         pass(Duration::from_mins(3)).await;
         // It joins again when it starts again.
         cluster.world.crash_process(pd::NAMESPACE, "pd-1");

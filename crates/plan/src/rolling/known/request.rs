@@ -20,6 +20,8 @@ pub struct GivenUp {
     pub target: Target,
     /// What happens instead.
     pub way: Way,
+    /// Why it goes back by itself; none where a person asked for it.
+    pub because: Option<String>,
 }
 
 /// What happens instead of going on.
