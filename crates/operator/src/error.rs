@@ -214,6 +214,10 @@ impl Error {
     /// The whole story in one line.
     pub fn story(&self) -> String {
         let mut text = self.to_string();
+        if let Some(status) = self.status().filter(|status| !status.message.is_empty()) {
+            // The client's own words show the whole answer as a program has it.
+            return format!("{text}: {}", status.message);
+        }
         let mut source = std::error::Error::source(self);
         while let Some(error) = source {
             let more = error.to_string();

@@ -173,7 +173,8 @@ fn a_member_without_a_pod() {
     let tale = tell(objects, timeline);
     tale.touched_nothing(0..tale.between(1, 2).end);
     let spoken = tale.last_said(tale.between(1, 2));
-    spoken.is_stalled("MembersDoNotMatch", &["members that have no pod: pd-3", "remove members that are gone for good"]);
+    spoken
+        .is_stalled("MembersDoNotMatch", &["members that have no pod: pd-3", "remove members that are gone for good"]);
     tale.ended_ready_at(TO);
 }
 
@@ -261,6 +262,7 @@ fn pd_answers_500() {
 fn pd_does_not_answer() {
     for how in [BadAnswer::Nothing, BadAnswer::Refused, BadAnswer::Empty] {
         let tale = everyone_answers(how);
-        tale.last_said(tale.between(2, 3)).is_waiting("MembersUnknown", &["pd-0", "goes on as soon as all members answer"]);
+        tale.last_said(tale.between(2, 3))
+            .is_waiting("MembersUnknown", &["pd-0", "goes on as soon as all members answer"]);
     }
 }

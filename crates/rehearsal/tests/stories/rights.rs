@@ -247,6 +247,30 @@ fn h41_one_namespace_is_enough(#[case] scenario: Scenario) {
     assert_eq!(outcome.fault(), None);
 }
 
+/// Whoever reads the resource learns of a right that is missing, and not what was so before (X4).
+#[rstest]
+#[case::to_read("pods", "list", "pods of pd")]
+#[case::to_write("statefulsets", "patch", "statefulsets/pd")]
+fn x4_a_right_that_is_missing_is_named(#[case] resource: &str, #[case] verb: &str, #[case] words: &str) {
+    let mut bindings = shipped(&[]);
+    for rule in bindings.iter_mut().flat_map(|binding| &mut binding.rules) {
+        if rule.resources.iter().flatten().any(|one| one == resource) {
+            rule.verbs.retain(|one| one != verb);
+        }
+    }
+    let scenario = Scenario { ending: Ending::Held("ApiServerRefused".into()), ..PD.reference(1) };
+    let (outcome, refused) = run(&scenario, &bindings, None);
+    assert!(!refused.is_empty());
+    let condition = |type_: &str| {
+        let conditions = outcome.subject["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.into_iter().find(|one| one["type"] == type_).cloned().unwrap_or_default()
+    };
+    assert_eq!(condition("Ready")["reason"], "ApiServerRefused", "{}", outcome.subject["status"]);
+    let message = condition("Ready")["message"].as_str().unwrap_or_default().to_owned();
+    assert!(message.contains(words) && message.contains("is forbidden;"), "{message}");
+    assert_eq!(condition("Stalled")["status"], "True");
+}
+
 fn of_one_namespace(namespace: &'static str) -> Binding {
     role(include_str!("../../../../deploy/rbac-namespace.yaml"), "windlass-operator", Some(namespace))
 }
