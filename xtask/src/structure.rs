@@ -1,5 +1,6 @@
 //! Modules of `plan` use each other in one direction only: no two of them, by however many others, need one another. So each can be read
-//! after those that it uses. Also told: how many lines the product has, without its tests.
+//! after those that it uses. The same holds for the rooms of `operator`: its folders, and the files beside them. Also told: how many lines the
+//! product has, without its tests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,15 +17,30 @@ type Module = Vec<String>;
 /// What each module uses.
 type Uses = BTreeMap<Module, BTreeSet<Module>>;
 
-/// How many modules there are; an error that names a circle, if there is one.
-pub fn check() -> Result<usize> {
-    let uses = read(&root().join("crates/plan/src"))?;
-    ensure!(uses.len() > 10, "the modules of plan were not found");
-    if let Some(circle) = circle(&uses) {
-        let names: Vec<String> = circle.iter().map(|module| module.join("::")).collect();
-        anyhow::bail!("these modules of plan use each other: {}", names.join(" → "));
+/// How many modules and rooms there are; an error that names a circle, if there is one.
+pub fn check() -> Result<(usize, usize)> {
+    let modules = read(&root().join("crates/plan/src"))?;
+    let rooms = rooms(&read(&root().join("crates/operator/src"))?);
+    ensure!(modules.len() > 10 && rooms.len() > 10, "the modules of plan and operator were not found");
+    for (of, uses) in [("plan", &modules), ("operator", &rooms)] {
+        if let Some(circle) = circle(uses) {
+            let names: Vec<String> = circle.iter().map(|module| module.join("::")).collect();
+            anyhow::bail!("these modules of {of} use each other: {}", names.join(" → "));
+        }
     }
-    Ok(uses.len())
+    Ok((modules.len(), rooms.len()))
+}
+
+/// The same where only the first part of a module's path counts.
+fn rooms(uses: &Uses) -> Uses {
+    let room = |module: &Module| module.iter().take(1).cloned().collect::<Module>();
+    let mut rooms = Uses::new();
+    for (module, others) in uses {
+        let own = room(module);
+        let others = others.iter().map(room).filter(|other| *other != own);
+        rooms.entry(own.clone()).or_default().extend(others);
+    }
+    rooms
 }
 
 /// The product's lines, by crate, tests and blank lines left out.

@@ -3,7 +3,7 @@
 //! Watches only wake; every decision reads live. kube-runtime's `Controller` is not used: it polls in hash-map order and jitters its
 //! back-off, so a seed would not replay (see the ADR on the queue).
 
-use std::{collections::BTreeMap, pin::pin, rc::Rc, time::Duration};
+use std::{collections::BTreeMap, pin::pin, rc::Rc};
 
 use futures::{FutureExt, Stream, StreamExt, future::LocalBoxFuture, stream, stream::FuturesUnordered};
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
@@ -12,7 +12,6 @@ use kube::{
     core::NamespaceResourceScope,
     runtime::{
         WatchStreamExt,
-        utils::Backoff,
         watcher::{self, Event},
     },
 };
@@ -22,6 +21,7 @@ use windlass_api::{QuorumCluster, ServiceImage};
 use crate::{
     Context,
     actor::Actor,
+    backoff::Steady,
     fleet,
     lease::{Lease, Term},
     lenient::Glimpse,
@@ -190,25 +190,5 @@ fn touched<K>(event: Result<Event<K>, watcher::Error>) -> Option<K> {
             tracing::debug!(%error, "a watch broke off");
             None
         }
-    }
-}
-
-/// Doubling, without jitter: one operator per cluster has no herd to spread, and a seed must replay.
-#[derive(Clone, Debug, Default)]
-pub struct Steady(u32);
-
-impl Iterator for Steady {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let delay = Duration::from_millis(500) * 2_u32.saturating_pow(self.0.min(6));
-        self.0 = self.0.saturating_add(1);
-        Some(delay)
-    }
-}
-
-impl Backoff for Steady {
-    fn reset(&mut self) {
-        self.0 = 0;
     }
 }

@@ -9,6 +9,7 @@
 //! any point.
 
 pub mod actor;
+pub mod backoff;
 pub mod client;
 pub mod clock;
 pub mod controller;

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 use windlass_plan::bug::{self, Bug};
 
-use crate::{Context, controller::Steady, error::Error};
+use crate::{Context, backoff::Steady, error::Error};
 
 /// How many objects a page of a list has.
 const PAGE: u32 = 100;
