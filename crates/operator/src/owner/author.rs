@@ -47,10 +47,11 @@ impl Policy {
         }
     }
 
-    fn resource(self) -> &'static str {
+    /// What must be asked about. The status of a ServiceImage is left out: the operator has to say there that it may not patch the kind.
+    fn resources(self) -> &'static [&'static str] {
         match self {
-            Self::ServiceImages => "serviceimages",
-            Self::QuorumClusters => "quorumclusters",
+            Self::ServiceImages => &["serviceimages"],
+            Self::QuorumClusters => &["quorumclusters", "quorumclusters/status"],
         }
     }
 }
@@ -121,10 +122,15 @@ fn is_in_force(
 /// Every one of them, whoever makes or changes it, and wherever.
 fn is_about_all(which: Policy, matches: &MatchResources) -> bool {
     let says = |list: &Option<Vec<String>>, word: &str| list.iter().flatten().any(|one| one == word || one == "*");
+    // A star stands for all resources, and for no part of any.
+    let names = |list: &Option<Vec<String>>, resource: &str| {
+        let all = if resource.contains('/') { "*/*" } else { "*" };
+        list.iter().flatten().any(|one| one == resource || one == all || one == "*/*")
+    };
     let covers = |rule: &NamedRuleWithOperations| {
         rule.resource_names.is_none()
             && says(&rule.api_groups, "windlass.dev")
-            && says(&rule.resources, which.resource())
+            && which.resources().iter().all(|resource| names(&rule.resources, resource))
             && says(&rule.operations, "CREATE")
             && says(&rule.operations, "UPDATE")
     };
@@ -175,6 +181,16 @@ mod tests {
         assert!(!constraints(|matches| matches["excludeResourceRules"] = matches["resourceRules"].clone()));
         assert!(!constraints(|matches| matches["namespaceSelector"] = json!({"matchLabels": {"a": "b"}})));
         assert!(!constraints(|matches| matches["objectSelector"] = json!({"matchLabels": {"a": "b"}})));
+        let without_status = constraints(|matches| {
+            let resources = matches["resourceRules"][0]["resources"].as_array_mut().unwrap();
+            resources.retain(|one| !one.as_str().unwrap().ends_with("/status"));
+        });
+        assert_eq!(without_status, which == Policy::ServiceImages, "what is recorded is carried out");
+        let starred = |star: &str| {
+            judged(which, |policy, _| policy["matchConstraints"]["resourceRules"][0]["resources"] = json!([star]))
+        };
+        assert!(starred("*/*"));
+        assert_eq!(starred("*"), which == Policy::ServiceImages);
         // What the API server fills in.
         assert!(constraints(|matches| matches["objectSelector"] = json!({})));
         assert!(!is_in_force(which, None, None));
