@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, reason = "a program whose output is its purpose")]
 
 mod citations;
+mod dependencies;
 mod generate;
 mod parts;
 mod purity;

@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use serde_json::Value;
 
 use crate::{
-    citations, generate, purity,
+    citations, dependencies, generate, purity,
     shell::{self, cargo, last_words, program, program_code, run_program},
     structure,
 };
@@ -54,6 +54,11 @@ const STAGES: &[&[&[Part]]] = &[
             name: "citations",
             budget: minutes(0, 0),
             run: || citations::check().map(|count| Outcome::Passed(count, "numbers cited".into())),
+        },
+        Part {
+            name: "dependencies",
+            budget: minutes(0, 0),
+            run: || dependencies::check().map(|count| Outcome::Passed(count, "dependencies, each of them used".into())),
         },
         Part { name: "generated", budget: minutes(1, 0), run: generated },
         Part { name: "licences", budget: minutes(0, 0), run: licences },

@@ -61,7 +61,8 @@ pub fn lines() -> Result<Vec<(String, usize)>> {
     Ok(lines)
 }
 
-fn sources_below(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+/// All Rust sources below a folder, in order.
+pub fn sources_below(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| format!("{} can't be read", folder.display()))? {
         let path = entry?.path();
         if path.is_dir() {
