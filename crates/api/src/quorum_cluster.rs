@@ -773,7 +773,7 @@ fn half_a_minute() -> String {
 }
 
 /// A Service, dialled at its cluster address. One in another namespace must have been allowed when the operator was started
-/// (`--allow-service NAMESPACE/NAME`): nobody reaches further through Windlass than they can by themselves.
+/// (`--allow-service NAMESPACE/NAME`, and `NAMESPACE/NAME:PORT` for webhooks): nobody reaches further through Windlass than they can by themselves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceRef {

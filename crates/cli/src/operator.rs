@@ -51,9 +51,9 @@ pub struct Arguments {
     /// Without it, executor Jobs run the image above and no other
     #[arg(long = "allow-executor-image", value_name = "IMAGE", value_parser = image)]
     allowed_executor_images: Vec<String>,
-    /// A Service that gates may ask from every namespace, like the cluster's Prometheus; may be given several times. A QuorumCluster's
-    /// gates ask Services of its own namespace in any case
-    #[arg(long = "allow-service", value_name = "NAMESPACE/NAME", value_parser = service)]
+    /// A Service that gates may ask from every namespace, like the cluster's Prometheus; may be given several times. Without a port for
+    /// the queries of analyses alone, with one for webhooks as well. A QuorumCluster's gates ask Services of its own namespace in any case
+    #[arg(long = "allow-service", value_name = "NAMESPACE/NAME[:PORT]", value_parser = service)]
     allowed_services: Vec<String>,
     /// A namespace in which gates of ServiceImages may look at objects, call Services and make Jobs; may be given several times
     #[arg(long = "allow-gates-in", value_name = "NAMESPACE")]
@@ -157,9 +157,12 @@ fn image(text: &str) -> Result<String, String> {
 
 /// A Service, as it is named here.
 fn service(text: &str) -> Result<String, String> {
-    match text.split('/').collect::<Vec<_>>().as_slice() {
-        [namespace, name] if !namespace.is_empty() && !name.is_empty() => Ok(text.to_owned()),
-        _ => Err("it must be NAMESPACE/NAME".to_owned()),
+    let (service, port) = text.split_once(':').map_or((text, None), |(service, port)| (service, Some(port)));
+    let is_port =
+        port.is_none_or(|port| port.parse::<u16>().is_ok_and(|number| number > 0 && number.to_string() == port));
+    match service.split('/').collect::<Vec<_>>().as_slice() {
+        [namespace, name] if !namespace.is_empty() && !name.is_empty() && is_port => Ok(text.to_owned()),
+        _ => Err("it must be NAMESPACE/NAME or NAMESPACE/NAME:PORT".to_owned()),
     }
 }
 

@@ -41,7 +41,7 @@ pub struct Settings {
     pub executor_image: Option<String>,
     /// Images that a resource may name for them, or repositories with all their tags (H41).
     pub allowed_executor_images: Vec<String>,
-    /// Services, as `NAMESPACE/NAME`, that gates may ask from every namespace.
+    /// Services that gates may ask from every namespace: as `NAMESPACE/NAME:PORT` whatever they like, as `NAMESPACE/NAME` queries alone.
     pub allowed_services: BTreeSet<String>,
     /// Namespaces in which gates of ServiceImages may ask (H41).
     pub allowed_gates: BTreeSet<String>,

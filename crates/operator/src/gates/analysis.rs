@@ -8,7 +8,10 @@ use windlass_api::{quorum_cluster::Analysis, translate};
 use windlass_plan::{Hold, Reason, gate::Outcome};
 use windlass_systems::prometheus::{self, Sample};
 
-use super::{Answer, Asker, service};
+use super::{
+    Answer, Asker,
+    service::{self, Purpose},
+};
 use crate::Context;
 
 /// Prometheus gives up by itself after two minutes; no pass waits that long.
@@ -68,7 +71,7 @@ async fn measure(context: &Context, asker: &Asker, analysis: &Analysis) -> Measu
         Ok(condition) => condition,
         Err(why) => return Measured::Nothing(format!("cel: {why}")),
     };
-    let (peer, transport) = match service::reach(context, asker, prometheus).await {
+    let (peer, transport) = match service::reach(context, asker, prometheus, Purpose::Query).await {
         Ok(reached) => reached,
         Err(why) => return Measured::Nothing(why),
     };

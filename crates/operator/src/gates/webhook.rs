@@ -10,7 +10,10 @@ use windlass_plan::{
 };
 use windlass_systems::webhook::{self, Said};
 
-use super::{Answer, Asker, Question, service};
+use super::{
+    Answer, Asker, Question,
+    service::{self, Purpose},
+};
 use crate::Context;
 
 const LIMIT: Duration = Duration::from_secs(5);
@@ -34,7 +37,7 @@ pub async fn ask(
     // What it says is no younger than the question.
     let began = context.clock.now();
     let hold = |message: String| Hold::new(Reason::AwaitingHook, format!("{name}: {message}"));
-    let outcome = match service::reach(context, asker, service).await {
+    let outcome = match service::reach(context, asker, service, Purpose::Post).await {
         Err(why) => Outcome::Unknown(hold(why)),
         Ok((peer, transport)) => {
             let path = if service.path.is_empty() { "/" } else { &service.path };
