@@ -121,13 +121,12 @@ struct Store {
 }
 
 impl Store {
-    /// Waits until MinIO answers, and makes the bucket.
+    /// Waits until MinIO answers, and makes the bucket: by the Service's address, as the Job will, for that is there later than the pod's.
     async fn reach(trial: &Trial<'_>, host: &str, authority: &str) -> Result<Self> {
-        let address = wait::until("an address of MinIO's pod", 60, async || {
-            let status = trial.pods.get(NAME).await?.status;
-            Ok(status.and_then(|status| status.pod_ip).and_then(|address| address.parse::<IpAddr>().ok()))
-        })
-        .await?;
+        let (namespace, path) = (trial.namespace.as_str(), "jsonpath={.spec.clusterIP}");
+        let address =
+            trial.site.windlass.kubectl(&["get", "service", NAME, "--namespace", namespace, "--output", path])?;
+        let address: IpAddr = address.trim().parse()?;
         let endpoint = format!("https://{host}:{PORT}").parse()?;
         let this = Self {
             network: Network::with_tls(authority.as_bytes(), None)?,
