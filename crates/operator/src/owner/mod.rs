@@ -137,6 +137,11 @@ fn told<K: Owner>(resource: &K) -> (Option<&str>, bool) {
     (find("Ready").map(|condition| condition.reason.as_str()), stalled)
 }
 
+/// Whether it is not ready for this reason.
+pub fn says<K: Owner>(resource: &K, reason: Reason) -> bool {
+    told(resource).0 == Some(reason.name())
+}
+
 /// An event when what is waited for changes or begins to need a person, not at every look, and not for what is over in a moment.
 pub async fn tell_if_new<K: Owner>(actor: Actor<'_>, resource: &K, hold: &Hold, stalls: bool) {
     let (reason, stalled) = told(resource);

@@ -5,10 +5,7 @@ use k8s_openapi::{
         apps::v1::StatefulSet,
         policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec},
     },
-    apimachinery::pkg::{
-        apis::meta::v1::{LabelSelector, OwnerReference},
-        util::intstr::IntOrString,
-    },
+    apimachinery::pkg::{apis::meta::v1::LabelSelector, util::intstr::IntOrString},
 };
 use kube::{
     Api, Resource, ResourceExt,
@@ -16,6 +13,7 @@ use kube::{
 };
 use serde_json::json;
 use windlass_api::QuorumCluster;
+use windlass_plan::{Hold, Reason};
 
 use crate::{
     actor::{Actor, as_us},
@@ -23,6 +21,9 @@ use crate::{
     lenient::Whole,
     quorum::observe::Observed,
 };
+
+/// Who made it, as a label.
+const MADE_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "windlass");
 
 /// Lets no eviction of the set's pods through (H12).
 pub async fn hold(
@@ -32,10 +33,25 @@ pub async fn hold(
     set: &StatefulSet,
 ) -> Result<(), Error> {
     let selector = set.spec.as_ref().map(|spec| spec.selector.clone()).unwrap_or_default();
+    if let Some(hold) = taken(observed, set) {
+        return Err(Error::Held(hold));
+    }
     match own(observed, set) {
         Some(budget) => select(actor, set, budget, &selector).await,
         None => create(actor, resource, set, selector).await,
     }
+}
+
+/// Somebody else's budget has the name of ours, so that ours can't be made.
+pub fn taken(observed: &Observed, set: &StatefulSet) -> Option<Hold> {
+    let name = name(&set.name_any());
+    let theirs = observed.budgets.iter().any(|budget| budget.name_any() == name) && own(observed, set).is_none();
+    let message = || {
+        format!(
+            "Windlass needs a PodDisruptionBudget {name} of its own, and the one of that name is somebody else's: rename that one"
+        )
+    };
+    theirs.then(|| Hold::new(Reason::BudgetTooLoose, message()))
 }
 
 /// Lets evictions through again. The budget is not deleted but made to cover nothing: a predecessor's late request to create it
@@ -60,10 +76,16 @@ pub fn own<'a>(observed: &'a Observed, set: &StatefulSet) -> Option<&'a PodDisru
     observed.budgets.iter().find(|budget| is_own(budget, &set.name_any()))
 }
 
-/// Whether we made this budget for that set: somebody else's of that name is theirs to change (H41).
+/// Whether we made this budget for that set: somebody else's of that name is theirs to change (H41). Where its QuorumCluster was deleted and its
+/// dependents were left, ours has no owner any more.
 pub fn is_own(budget: &PodDisruptionBudget, set: &str) -> bool {
-    let ours = |owner: &OwnerReference| owner.controller == Some(true) && owner.kind == QuorumCluster::kind(&());
-    budget.name_any() == name(set) && budget.owner_references().iter().any(ours)
+    let controller = budget.owner_references().iter().find(|owner| owner.controller == Some(true));
+    let (label, ours) = MADE_BY;
+    budget.name_any() == name(set)
+        && match controller {
+            Some(owner) => owner.kind == QuorumCluster::kind(&()),
+            None => budget.labels().get(label).is_some_and(|by| by == ours),
+        }
 }
 
 /// Makes our budget cover what this selects.
@@ -96,7 +118,7 @@ pub async fn create(
     let budget = PodDisruptionBudget {
         metadata: ObjectMeta {
             name: Some(name.clone()),
-            labels: Some([("app.kubernetes.io/managed-by".to_owned(), "windlass".to_owned())].into()),
+            labels: Some([(MADE_BY.0.to_owned(), MADE_BY.1.to_owned())].into()),
             owner_references: resource.controller_owner_ref(&()).map(|owner| vec![owner]),
             ..ObjectMeta::default()
         },
@@ -115,4 +137,25 @@ pub async fn create(
 /// Our own budget's name for a StatefulSet.
 pub fn name(set: &str) -> String {
     format!("windlass-{set}")
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::is_own;
+
+    #[rstest]
+    #[case::a_quorum_clusters(json!({"ownerReferences": [{"apiVersion": "windlass.dev/v1alpha1", "kind": "QuorumCluster", "name": "pd", "uid": "1", "controller": true}]}), true)]
+    #[case::one_whose_owner_is_gone(json!({"labels": {"app.kubernetes.io/managed-by": "windlass"}}), true)]
+    #[case::another_controllers(json!({"labels": {"app.kubernetes.io/managed-by": "windlass"}, "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "pd", "uid": "1", "controller": true}]}), false)]
+    #[case::a_persons(json!({}), false)]
+    fn whose_a_budget_of_that_name_is(#[case] metadata: Value, #[case] expected: bool) {
+        let mut budget: PodDisruptionBudget = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
+        budget.metadata.name = Some("windlass-pd".into());
+        assert_eq!(is_own(&budget, "pd"), expected);
+        assert!(!is_own(&budget, "etcd"));
+    }
 }

@@ -80,9 +80,13 @@ pub async fn pass(actor: Actor<'_>, key: &Key) -> (Next, Option<String>) {
 /// Says that the API server refuses something, or the resource would go on saying what was so before.
 async fn refused(actor: Actor<'_>, resource: &QuorumCluster, what: String) {
     let hold = Hold::new(Reason::ApiServerRefused, what);
-    if let Err(error) = Box::pin(hold_back(actor, resource, &hold)).await {
-        // Where it says more than was read, the one who wrote that has told it.
-        tracing::debug!(error = error.story(), "that the API server refuses something could not be said");
+    let Err(error) = Box::pin(hold_back(actor, resource, &hold)).await else { return };
+    // Where the resource says more than was read, the one who wrote that has told it.
+    tracing::debug!(error = error.story(), "that the API server refuses something could not be said");
+    if error.class() == Class::Refused {
+        // Not even that may be written: an event is what is left.
+        let telling = Telling { warning: true, reason: hold.reason.name(), action: "Wait", note: hold.to_string() };
+        tell(actor, resource, telling).await;
     }
 }
 
@@ -239,7 +243,12 @@ async fn carry_on(
         return Box::pin(too_old(actor, resource, observed)).await;
     }
     let before = resource.status.clone().unwrap_or_default();
-    let status = report::planned(&before, resource, view, observed, plan, now);
+    let mut status = report::planned(&before, resource, view, observed, plan, now);
+    if matches!(plan.decision, Decision::Act(_)) && owner::says(resource, Reason::ApiServerRefused) {
+        // Until what was refused is done, or every try would flip what people read.
+        status.conditions.clone_from(&before.conditions);
+        status.phase.clone_from(&before.phase);
+    }
     // The record is written before the act: a successor finds what was about to happen.
     let recorded = match &plan.decision {
         Decision::Act(_) => owner::record(actor, resource, status).await?,

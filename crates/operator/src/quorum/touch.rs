@@ -20,7 +20,7 @@ pub async fn touch(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observ
     let Some(set) = &observed.set else { return Ok(()) };
     touch_workload(actor, observed).await?;
     let upgrading = resource.status.as_ref().is_some_and(|status| status.upgrade.is_some());
-    if upgrading && budget::own(observed, set).is_none() {
+    if upgrading && budget::own(observed, set).is_none() && budget::taken(observed, set).is_none() {
         // What the predecessor may be about to create must be there already for its request to miss.
         budget::create(actor, resource, set, budget::nothing()).await?;
     }

@@ -105,7 +105,8 @@ fn view(
     image: String,
     record: Option<Record>,
 ) -> Result<View, Hold> {
-    let workload = workload(set, image)?;
+    let images_agree = followers_agree(resource, set, &image);
+    let workload = Workload { images_agree, ..workload(set, image)? };
     let status = resource.status.clone().unwrap_or_default();
     let resumed = resource.spec.requests.resume.is_some() && resource.spec.requests.resume != status.requests.resume;
     let pods = pods(&workload, observed);
@@ -222,6 +223,14 @@ pub fn init_containers(resource: &QuorumCluster, set: &StatefulSet) -> Result<Ve
     resource.spec.workload.init_containers.iter().map(place).collect()
 }
 
+/// Whether the init containers whose image follows have this one.
+fn followers_agree(resource: &QuorumCluster, set: &StatefulSet, image: &str) -> bool {
+    let there = set.spec.as_ref().and_then(|spec| spec.template.spec.as_ref()?.init_containers.as_deref());
+    let there = there.unwrap_or_default();
+    let has = |index: usize| there.get(index).and_then(|container| container.image.as_deref()) == Some(image);
+    init_containers(resource, set).is_ok_and(|places| places.into_iter().all(has))
+}
+
 /// The StatefulSet reduced to what a decision needs.
 pub fn workload(set: &StatefulSet, image: String) -> Result<Workload, Hold> {
     let unreadable =
@@ -252,6 +261,7 @@ pub fn workload(set: &StatefulSet, image: String) -> Result<Workload, Hold> {
         )?,
         replicas: count("replicas", spec.replicas.unwrap_or(1))?,
         min_ready: Duration::from_secs(count("minReadySeconds", spec.min_ready_seconds.unwrap_or(0))?.into()),
+        images_agree: true,
         strategy,
         image,
         observed: status.observed_generation.is_some() && status.observed_generation >= set.metadata.generation,

@@ -84,9 +84,9 @@ pub fn stand_down(trigger: Trigger, view: &View, because: &Hold) -> Option<Plan>
         Some((pod, partition)) => Some(take_back(record, pod, partition, because.clone())),
         None => contest::stand_down(trigger, view, record).or_else(|| unseen(trigger, view, record)),
     });
-    let decision = permit
-        .or_else(|| parking::let_go(view, &mut record))
-        .unwrap_or_else(|| release_if_idle(halt(because.clone()), view));
+    let rest = |record: Option<&Record>| hold_if_open(release_if_idle(halt(because.clone()), view), view, record);
+    let let_go = permit.or_else(|| parking::let_go(view, &mut record));
+    let decision = let_go.unwrap_or_else(|| rest(record.as_ref()));
     let parked = parking::after(&decision, view, record.as_ref());
     let (approvals, given_up) = (view.approvals.clone(), view.given_up.clone());
     matches!(decision, Decision::Act(_)).then_some(Plan {

@@ -42,7 +42,8 @@ pub(crate) fn take_in(want: &Want, view: &View, record: Option<&mut Record>) -> 
         given_up = instead(Way::Stopped);
     }
     // Where the spec says already that it goes back, there is nothing to give up.
-    let under_way = view.record.as_ref().filter(|record| record.from != want.target || !may_go_back(want, record));
+    let home = |record: &Record| if record.reverting { record.target.clone() } else { record.from.clone() };
+    let under_way = view.record.as_ref().filter(|record| home(record) != want.target || !may_go_back(want, record));
     if let Some(record) = under_way.filter(|_| requests.rollback) {
         let back = may_go_back(want, record) || bug::active(Bug::RolledForward);
         given_up = instead(if back { Way::Back } else { Way::Stopped });

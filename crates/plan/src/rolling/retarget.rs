@@ -148,7 +148,9 @@ pub(crate) fn is_due(want: &Want, view: &View, record: &Record, now: Timestamp) 
 /// and whoever was replaced for the former one can go on to it. On the way back it is not known what was held where.
 fn is_adopted(want: &Want, view: &View, record: &Record) -> bool {
     let stands = want.target.image == view.workload.image && view.permitted().is_none();
-    stands && record.revision.is_some() && record.order == Order::ReverseOrdinal && !record.reverting
+    let is_ours = record.order == Order::ReverseOrdinal && !record.reverting;
+    // Ours would be written to the init containers, too; as it stands, pods would be made of two versions.
+    stands && is_ours && record.revision.is_some() && view.workload.images_agree
 }
 
 /// What comes before the new target's template: the same as before the first one's. None where nothing does.

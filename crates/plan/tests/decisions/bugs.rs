@@ -16,6 +16,7 @@ use windlass_plan::{
             parked::Parked,
             proof::Proof,
             record::Record,
+            request::{GivenUp, Way},
             snapshot::Progress,
             stage::HandOver,
             want::{OnDeadline, Trigger},
@@ -251,6 +252,41 @@ fn a_foreign_image_that_is_asked_for_lets_nobody_go_back() {
     let record = plan.record.unwrap();
     assert_eq!((record.revision, record.target), (Some(revision(NEWER)), target(NEWER)));
     assert_eq!(plan.decision, Decision::Act(Step::Permit { pod: name(1), partition: 1 }));
+}
+
+/// Half of what somebody wrote: pods would be made of two versions.
+#[test]
+fn a_foreign_image_is_not_taken_without_the_init_containers_that_follow_it() {
+    let mut view = half_way(3, 0, 1);
+    (view.workload.image, view.workload.update_revision) = (image(NEWER), revision(NEWER));
+    pod_mut(&mut view, 2).revision = revision(NEWER);
+    view.workload.images_agree = false;
+    let plan = rolling::plan(&want(NEWER), &view, noon());
+    assert!(plan.record.is_some_and(|record| record.target == target(NEW)), "{:?}", plan.decision);
+}
+
+/// The spec can't be read any more, and a drain would bring a replaced member back as it was.
+#[test]
+fn drains_do_not_take_who_is_held_while_the_spec_cannot_be_read() {
+    let mut view = half_way(3, 0, 1);
+    (view.workload.image, view.workload.update_revision) = (image("theirs"), revision("theirs"));
+    (view.workload.strategy, view.evictions) = (Strategy::RollingUpdate { partition: 3 }, Evictions::Open);
+    record_mut(&mut view).partition = 3;
+    let because = windlass_plan::Hold::new(Reason::InvalidSpec, "");
+    let told = permit::stand_down(Trigger::Version, &view, &because).map(|plan| plan.decision);
+    assert_eq!(told, Some(Decision::Act(Step::HoldEvictions)));
+}
+
+/// A person goes back, stops that, and goes back after all.
+#[test]
+fn a_rollback_that_was_stopped_goes_on() {
+    let mut view = half_way(3, 0, 1);
+    let record = record_mut(&mut view);
+    (record.from, record.target, record.reverting) = (target(NEW), target(OLD), true);
+    view.given_up = Some(GivenUp { target: target(NEW), way: Way::Stopped, because: None });
+    view.requests.rollback = true;
+    let plan = rolling::plan(&want(NEW), &view, noon());
+    assert_eq!(plan.given_up.map(|given_up| given_up.way), Some(Way::Back), "{:?}", plan.decision);
 }
 
 /// On the way back the record's ends are swapped: what is held where can't be told from it.

@@ -151,6 +151,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             first_ordinal,
             replicas,
             min_ready: Duration::ZERO,
+            images_agree: true,
             strategy,
             image: image(names),
             observed,

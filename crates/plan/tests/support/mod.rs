@@ -144,6 +144,7 @@ pub fn rest(members: u32, leader: u32) -> View {
             first_ordinal: 0,
             replicas: members,
             min_ready: Duration::ZERO,
+            images_agree: true,
             strategy: Strategy::RollingUpdate { partition: 0 },
             image: image(OLD),
             observed: true,

@@ -50,6 +50,8 @@ pub struct Workload {
     pub replicas: u32,
     /// For how long a pod must have been ready to count as that (`minReadySeconds`).
     pub min_ready: Duration,
+    /// The init containers that follow the container have its image.
+    pub images_agree: bool,
     /// How they are replaced.
     pub strategy: Strategy,
     /// The image of the managed container in the pod template.
