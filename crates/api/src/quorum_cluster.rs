@@ -104,7 +104,7 @@ pub enum Trigger {
     Template,
 }
 
-impl From<Trigger> for windlass_plan::rolling::known::want::Trigger {
+impl From<Trigger> for windlass_plan::strategy::want::Trigger {
     fn from(trigger: Trigger) -> Self {
         match trigger {
             Trigger::Version => Self::Version,
@@ -124,7 +124,7 @@ pub enum OnDeadline {
     Revert,
 }
 
-impl From<OnDeadline> for windlass_plan::rolling::known::want::OnDeadline {
+impl From<OnDeadline> for windlass_plan::strategy::want::OnDeadline {
     fn from(written: OnDeadline) -> Self {
         match written {
             OnDeadline::Hold => Self::Hold,

@@ -12,16 +12,18 @@ use windlass_plan::{
     rolling::{
         gates::list::check_overrides,
         known::{
-            approval::{self, Approvals},
             contest, mark,
             proof::Proof,
             record::{Record, Replacing},
-            request::{self, Requests},
-            snapshot,
             stage::{self, StageKind},
-            want::{self, Target},
             workload::Revision,
         },
+    },
+    strategy::{
+        approval::{self, Approvals},
+        request::{self, Requests},
+        snapshot,
+        want::{self, Target},
     },
     version::tag_for,
     window::{NotAWindow, Window},
@@ -566,17 +568,12 @@ mod tests {
     use windlass_plan::{
         MemberName, Reason, Record, Snapshot,
         approval::Mode,
-        gate::KINDS,
-        rolling::{
-            gates::list::overridable_names,
-            known::{
-                approval::{Approvals, Question},
-                mark::Mark,
-                proof::Proof,
-                record::Replacing,
-                snapshot::Attempt,
-                want::{Deadlines, Target},
-            },
+        gate::{KINDS, overridable_names},
+        rolling::known::{mark::Mark, proof::Proof, record::Replacing},
+        strategy::{
+            approval::{Approvals, Question},
+            snapshot::Attempt,
+            want::{Deadlines, Target},
         },
         window::Window,
     };

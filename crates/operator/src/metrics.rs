@@ -7,7 +7,7 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
-use windlass_plan::{Reason, Step, fleet};
+use windlass_plan::{Reason, fleet, strategy::step::Step};
 
 use crate::error::Class;
 
@@ -145,7 +145,7 @@ impl Metrics {
     }
 
     /// A step was carried out, or not.
-    pub fn step(&self, step: &Step, failed: Option<Class>) {
+    pub fn step(&self, step: &impl Step, failed: Option<Class>) {
         self.steps.get_or_create(&ByStep { step: step.name(), result: result(failed) }).inc();
     }
 

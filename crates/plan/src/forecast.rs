@@ -24,15 +24,20 @@ use crate::{
     reason::Reason,
     rolling::{
         self,
-        gates::{approval, list, outlook},
+        gates::{list, outlook},
         known::{
-            decision::{Decision, Step},
+            Rolling,
             order::Order,
             record::Record,
+            step::{Decision, Step},
             view::View,
-            want::{Target, Want},
             workload::Strategy,
         },
+    },
+    strategy::{
+        approval,
+        step::Step as _,
+        want::{Target, Want},
     },
     version::Version,
 };
@@ -212,7 +217,7 @@ impl Forecast {
 /// What would happen from here, if nothing goes wrong and nobody changes their mind.
 pub fn forecast(want: &Want, view: &View, now: Timestamp) -> Forecast {
     let record = rolling::plan(want, view, now).record.filter(|_| view.record.is_some());
-    let gates = outlook::states(want, &approval::take_in(want, view), record.as_ref(), now);
+    let gates = outlook::states(want, &approval::take_in::<Rolling>(want, view), record.as_ref(), now);
     let mut world = World::new(want.clone(), view.clone(), now);
     let mut told = Told { soak: want.soak, ..Told::default() };
     let mut first = None;
@@ -338,9 +343,7 @@ fn notes(want: &Want, view: &View, way: Option<&Way>, steps: &[Foreseen], end: &
     let set = steps().find_map(|step| match step {
         Step::WriteTemplate { strategy, .. } => *strategy,
         Step::SwitchStrategy { partition } => Some(Strategy::RollingUpdate { partition: *partition }),
-        Step::TakeSnapshot { .. }
-        | Step::StartJob { .. }
-        | Step::PullImage { .. }
+        Step::Job(_)
         | Step::PutBackStrategy
         | Step::HoldEvictions
         | Step::HandOver { .. }

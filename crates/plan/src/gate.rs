@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use crate::{
+    approval,
     bug::{self, Bug},
     hold::Hold,
     quorum::MemberName,
@@ -174,6 +175,22 @@ pub(crate) fn judge(
         Some(until) => GateState { name, state: State::Overridden, hold: Some(hold), overridden_until: Some(until) },
         None => GateState { name, state, hold: Some(hold), overridden_until: None },
     }
+}
+
+/// What is asked without a name of people's own, and may be set aside: what people asked for, and what the operator evaluates outside of this
+/// crate. Never what guards the quorum, its leader or our writes (H43).
+const OVERRIDABLE: [&str; 6] =
+    [approval::NAME, "MaintenanceWindow", "Soak", "ImagePulled", CONCURRENT_OPERATION, NODE_DRAIN];
+
+/// The gates that can be overridden, in their order.
+pub fn overridable_names() -> impl Iterator<Item = &'static str> {
+    OVERRIDABLE.into_iter()
+}
+
+/// Whether this gate may be overridden: not what guards the quorum, its leader or our writes.
+pub fn overridable(name: &str) -> bool {
+    let named = || name.split_once('/').is_some_and(|(kind, name)| KINDS.contains(&kind) && !name.is_empty());
+    overridable_names().any(|known| known == name) || named()
 }
 
 /// What people name themselves: `Check/NAME`, `Analysis/NAME`, `Hook/NAME`.

@@ -4,9 +4,10 @@
 //! a hash. What is not known blocks: see [`Fact`].
 //!
 //! ```text
-//!   rolling  ─▶ one quorum, member by member: rolling::plan(want, view, now) ─▶ Plan { decision: Act(Step) | Wait | Halt | Done, record }
+//!   strategy ─▶ one quorum: strategy::plan::<S>(want, view, now) ─▶ Plan { decision: Act(Step) | Wait | Halt | Done, record }
+//!   rolling  ─▶ the strategy that goes member by member
 //!   fleet    ─▶ thousands of resources, tier by tier: fleet::decide
-//!   forecast ─▶ rolling::plan, again and again, on a copy of the view: what would happen from here
+//!   forecast ─▶ strategy::plan, again and again, on a copy of the view: what would happen from here
 //!
 //!   what they share: gate (where a gate stands), approval, window, hold, reason, quorum, version, path, fact, fence, bug
 //! ```
@@ -25,6 +26,7 @@ pub mod path;
 pub mod quorum;
 pub mod reason;
 pub mod rolling;
+pub mod strategy;
 pub mod trouble;
 pub mod version;
 pub mod window;
@@ -36,13 +38,12 @@ pub use path::Path;
 pub use quorum::{Member, MemberName, Quorum};
 pub use reason::Reason;
 pub use rolling::known::{
-    decision::{Decision, Plan, Step},
     order::Order,
     record::Record,
-    snapshot::Snapshot,
+    step::{Decision, Plan, Step},
     view::View,
-    want::Want,
     workload::{Pod, Workload},
 };
+pub use strategy::{seen::Seen, snapshot::Snapshot, want::Want};
 pub use trouble::Trouble;
 pub use version::Version;

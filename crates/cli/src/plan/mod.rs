@@ -22,7 +22,7 @@ use windlass_operator::{
         validate::{Validated, validate},
     },
 };
-use windlass_plan::forecast::forecast;
+use windlass_plan::{forecast::forecast, rolling::known::Rolling};
 use windlass_systems::transport::Peer;
 
 pub use self::report::Report;
@@ -108,7 +108,7 @@ pub async fn outlook(context: &Context, resource: &QuorumCluster) -> Result<Repo
 }
 
 fn report(context: &Context, resource: &QuorumCluster, observed: &Observed) -> Report {
-    match validate(resource, observed) {
+    match validate::<Rolling>(resource, observed) {
         Ok(Validated { want, view, .. }) => {
             let forecast = forecast(&want, &view, context.clock.now());
             Report::of(resource, &want, &view, &forecast)

@@ -10,12 +10,13 @@ use windlass_api::{
     status::{GateStatus, MemberStatus},
     translate,
 };
-use windlass_operator::quorum::report::members;
+use windlass_operator::quorum::rolling::report::members;
 use windlass_plan::{
     Forecast, Hold, Reason, View, Want,
     forecast::{End, Foreseen, Move},
-    gate::GateState,
-    rolling::{gates::list::overridable, known::want::Target},
+    gate::{GateState, overridable},
+    strategy::step::Step as _,
+    strategy::want::Target,
 };
 
 /// The whole of it.

@@ -15,7 +15,7 @@ use kube::{Resource, ResourceExt, api::ObjectMeta};
 use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
     Fact, Trouble,
-    rolling::known::pulls::{Pull, Pulls},
+    strategy::pulls::{Pull, Pulls},
 };
 
 use super::{State, create, find, labels, nobody, nothing_allowed, pods_of, state};
@@ -194,7 +194,7 @@ fn name(resource: &QuorumCluster, pod: &PodSpec) -> String {
 mod tests {
     use rstest::rstest;
     use serde_json::{Value, json};
-    use windlass_plan::rolling::known::pulls::Pull;
+    use windlass_plan::strategy::pulls::Pull;
 
     use super::{job, judge, nodes_without};
 

@@ -22,7 +22,7 @@ use windlass_api::{
 use windlass_images::Reference;
 use windlass_plan::{
     Fact, Hold, Reason, Snapshot,
-    rolling::known::snapshot::{Attempt, Progress},
+    strategy::snapshot::{Attempt, Progress},
 };
 use windlass_systems::transport::Peer;
 

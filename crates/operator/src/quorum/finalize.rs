@@ -20,6 +20,7 @@ use crate::{
     quorum::{
         budget,
         observe::Observed,
+        rolling::view,
         stateful_set::{partition_patch, patch_set},
         validate,
     },
@@ -75,7 +76,7 @@ fn parting(resource: &QuorumCluster, observed: &Observed) -> Parting {
     let adopted = resource.status.as_ref().and_then(|status| status.adopted.clone());
     let Some((set, adopted)) = observed.set.as_ref().zip(adopted) else { return Parting::last(None) };
     // Not validated: a spec that can't be read must not keep a permit standing.
-    let seen = validate::seen(resource, observed);
+    let seen = view::as_it_stands(resource, observed);
     if let Some(permitted) = seen.as_ref().and_then(View::permitted) {
         return Parting::last(Some(partition_patch(set, permitted.index.saturating_add(1))));
     }

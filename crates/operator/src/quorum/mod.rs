@@ -1,7 +1,7 @@
 //! QuorumClusters: one look after another at a StatefulSet and its quorum.
 //!
 //! ```text
-//!   pass: observe (reads) ─▶ claim ─▶ validate (pure) ─▶ plan (pure) ─▶ report (the record, before the act) ─▶ execute ─▶ say
+//!   pass: by the strategy that is asked for: observe (reads) ─▶ claim ─▶ validate (pure) ─▶ plan (pure) ─▶ report (the record, before the act) ─▶ execute ─▶ say
 //! ```
 
 pub mod budget;
@@ -14,7 +14,9 @@ pub mod owners;
 pub mod pass;
 pub mod removal;
 pub mod report;
+pub mod rolling;
 pub mod stateful_set;
+pub mod strategy;
 pub mod touch;
 pub mod unreadable;
 pub mod validate;

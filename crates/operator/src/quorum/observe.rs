@@ -7,7 +7,7 @@ use kube::{Api, ResourceExt, core::Selector};
 use serde_json::Value;
 use tokio::time::Instant;
 use windlass_api::{QuorumCluster, quorum_cluster::Trigger, reading, translate};
-use windlass_plan::{Fact, Hold, Reason, rolling::known::pulls::Pulls, trouble::Log};
+use windlass_plan::{Fact, Hold, Reason, strategy::pulls::Pulls, trouble::Log};
 use windlass_systems::{http, secret::Secret as Token, transport::Peer};
 
 use crate::{

@@ -3,10 +3,15 @@
 use std::{borrow::Cow, time::Duration};
 
 use kube::ResourceExt;
-use windlass_api::{QuorumCluster, QuorumClusterStatus, translate};
+use windlass_api::{QuorumCluster, QuorumClusterStatus, quorum_cluster::StrategyType, translate};
 use windlass_plan::{
-    Decision, Hold, Plan, Reason, Step, View,
-    rolling::{self, permit, takeover},
+    Hold, Reason,
+    rolling::known::Rolling,
+    strategy::{
+        self,
+        decision::{Decision, Plan},
+        step::Step,
+    },
 };
 
 use crate::{
@@ -26,7 +31,9 @@ use crate::{
         execute::{self, execute},
         finalize,
         observe::{self, Observed, Sibling},
-        report, touch, unreadable,
+        report,
+        strategy::Strategy,
+        touch, unreadable,
         validate::{self, Validated},
     },
     trouble::clipped,
@@ -106,10 +113,44 @@ async fn look(actor: Actor<'_>, key: &Key, read: Option<&Read<QuorumCluster>>) -
     if !owner::is_current(actor, resource.as_ref()) {
         return Ok(Next::After(AFTER_STALE));
     }
-    if let Some(next) = Box::pin(claim(actor, resource)).await? {
-        return Ok(next);
+    match resource.spec.update_strategy.type_ {
+        StrategyType::RollingUpdate => look_by::<Rolling>(actor, resource).await,
     }
-    let workload = (key.namespace.as_str(), resource.spec.workload.stateful_set.as_str());
+}
+
+/// A resource that is ours to act on, and nothing of anybody else's can still arrive (H1).
+struct Claimed<'a>(&'a QuorumCluster);
+
+/// A resource whose status says what is about to happen: a successor finds it there.
+pub struct Recorded(QuorumCluster);
+
+impl Recorded {
+    /// The resource as it was written.
+    pub fn resource(&self) -> &QuorumCluster {
+        &self.0
+    }
+
+    /// Writes down what is about to happen. The API server says by that that the resource is still what was read.
+    async fn write(actor: Actor<'_>, resource: &QuorumCluster, status: QuorumClusterStatus) -> Result<Self, Error> {
+        owner::record(actor, resource, status).await.map(Self)
+    }
+}
+
+/// What is about to happen, and what that was decided from.
+struct Planned<S: Strategy> {
+    view: S::View,
+    plan: Plan<S>,
+}
+
+/// One look, by the strategy that the resource asks for.
+async fn look_by<S: Strategy>(actor: Actor<'_>, resource: &QuorumCluster) -> Result<Next, Error> {
+    let context = actor.context;
+    let claimed = match Box::pin(claim::<S>(actor, resource)).await? {
+        Ok(claimed) => claimed,
+        Err(next) => return Ok(next),
+    };
+    let namespace = resource.namespace().unwrap_or_default();
+    let workload = (namespace.as_str(), resource.spec.workload.stateful_set.as_str());
     let touch = async || touch::touch(actor, resource, &observe::observe(context, resource).await?).await;
     if let Some(pause) = Box::pin(actor::settle(actor, workload, touch)).await? {
         return Ok(Next::After(pause));
@@ -121,72 +162,80 @@ async fn look(actor: Actor<'_>, key: &Key, read: Option<&Read<QuorumCluster>>) -
         return Ok(Next::After(AFTER_STALE));
     }
     if resource.metadata.deletion_timestamp.is_some() {
-        finalize::finalize(actor, resource, &observed).await?;
+        S::let_go(actor, resource, &observed).await?;
         return Ok(Next::After(context.settings.idle_recheck));
     }
-    let (view, container, plan) = match validate::validate(resource, &observed) {
-        Ok(Validated { want, view, container }) => {
-            let plan = rolling::plan(&want, &view, context.clock.now());
-            (view, container, plan)
-        }
-        Err(hold) => {
-            let view = validate::seen(resource, &observed);
-            let plan = view.as_ref().and_then(|view| permit::stand_down(resource.spec.trigger.into(), view, &hold));
-            match view.zip(plan) {
-                // Standing down touches no container.
-                Some((view, plan)) => (view, 0, plan),
-                None => return Box::pin(hold_back(actor, resource, &hold)).await,
-            }
-        }
-    };
-    Box::pin(carry_on(actor, resource, &observed, &view, container, &plan)).await
+    match plan::<S>(actor, &claimed, &observed) {
+        Ok(planned) => Box::pin(carry_on(actor, &claimed, &observed, planned)).await,
+        Err(hold) => Box::pin(hold_back(actor, resource, &hold)).await,
+    }
 }
 
-/// Makes the resource ours before anything is decided about it (H1). None when it is.
-async fn claim(actor: Actor<'_>, resource: &QuorumCluster) -> Result<Option<Next>, Error> {
+/// What to do, or what keeps everything from being decided. Where that is so, what stands is taken back all the same.
+fn plan<S: Strategy>(actor: Actor<'_>, claimed: &Claimed<'_>, observed: &Observed) -> Result<Planned<S>, Hold> {
+    let resource = claimed.0;
+    match validate::validate::<S>(resource, observed) {
+        Ok(Validated { want, view }) => {
+            let plan = strategy::plan::<S>(&want, &view, actor.context.clock.now());
+            Ok(Planned { view, plan })
+        }
+        Err(hold) => {
+            let view = S::as_it_stands(resource, observed);
+            let plan = view.as_ref().and_then(|view| S::stand_down(resource, view, &hold));
+            view.zip(plan).map(|(view, plan)| Planned { view, plan }).ok_or(hold)
+        }
+    }
+}
+
+/// Makes the resource ours before anything is decided about it (H1); or when to look again.
+async fn claim<'a, S: Strategy>(
+    actor: Actor<'_>,
+    resource: &'a QuorumCluster,
+) -> Result<Result<Claimed<'a>, Next>, Error> {
     let status = resource.status.clone().unwrap_or_default();
     let recorded = translate::recorded(status.election.as_ref(), status.upgrade.is_some());
     let (resource, election) = match stand(actor, &recorded) {
-        Stand::Held => return Ok(None),
-        Stand::Wait(pause) => return Ok(Some(Next::After(pause))),
+        Stand::Held => return Ok(Ok(Claimed(resource))),
+        Stand::Wait(pause) => return Ok(Err(Next::After(pause))),
         Stand::Claim(election) => (Cow::Borrowed(resource), election),
         Stand::Touch(election) => {
             let observed = observe::observe(actor.context, resource).await?;
             touch::touch(actor, resource, &observed).await?;
-            (Box::pin(finish_hand_over(actor, resource, &observed)).await?, election)
+            (Box::pin(finish_begun::<S>(actor, resource, &observed)).await?, election)
         }
     };
     let status = resource.status.clone().unwrap_or_default();
     owner::write(actor, resource.as_ref(), QuorumClusterStatus { election: Some(election), ..status }).await?;
-    Ok(Some(Next::After(Duration::ZERO)))
+    Ok(Err(Next::After(Duration::ZERO)))
 }
 
-/// A hand-over that the predecessor had begun can't be fenced (H6). It is finished before anything else, where it is still wanted. Should that
-/// fail, the late one does what was recorded. The resource as it is afterwards.
-async fn finish_hand_over<'a>(
+/// What the predecessor had begun and can't be fenced (H6), a hand-over say, is finished before anything else, where it is still wanted. Should
+/// that fail, the late one does what was recorded. The resource as it is afterwards.
+async fn finish_begun<'a, S: Strategy>(
     actor: Actor<'_>,
     resource: &'a QuorumCluster,
     observed: &Observed,
 ) -> Result<Cow<'a, QuorumCluster>, Error> {
     let unfinished = Ok(Cow::Borrowed(resource));
-    let Ok(Validated { want, view, container }) = validate::validate(resource, observed) else { return unfinished };
-    let Some((step, record)) = takeover::finish(&want, &view, actor.context.clock.now()) else { return unfinished };
+    let Ok(Validated { want, view }) = validate::validate::<S>(resource, observed) else { return unfinished };
+    let Some((step, record)) = S::take_over(&want, &view, actor.context.clock.now()) else { return unfinished };
     let mut status = resource.status.clone().unwrap_or_default();
-    status.upgrade = Some(translate::upgrade(&record, view.workload.replicas, Some(step.to_string())));
-    let recorded = owner::record(actor, resource, status).await?;
-    let result = execute(actor, &recorded, observed, container, &step).await;
+    S::write_record(&mut status, &view, Some(&record), Some(step.to_string()));
+    let recorded = Recorded::write(actor, resource, status).await?;
+    let result = execute::<S>(actor, &recorded, observed, &step).await;
     actor.context.metrics.step(&step, result.as_ref().err().map(Error::class));
+    let Recorded(recorded) = recorded;
     let Err(error) = result else { return Ok(Cow::Owned(recorded)) };
-    tracing::warn!(error = error.story(), "the predecessor's hand-over could not be finished");
+    tracing::warn!(error = error.story(), "what the predecessor had begun could not be finished");
     let mut status = recorded.status.clone().unwrap_or_default();
     note_failure(&mut status, &step, &error);
     Ok(Cow::Owned(owner::write(actor, &recorded, status).await?))
 }
 
 /// Hand-overs are tried a few times only, and then a person is told why the last one failed.
-fn note_failure(status: &mut QuorumClusterStatus, step: &Step, error: &Error) {
+fn note_failure(status: &mut QuorumClusterStatus, step: &impl Step, error: &Error) {
     let asked = status.upgrade.as_mut().and_then(|upgrade| upgrade.hand_over.as_mut());
-    if let (Step::HandOver { .. }, Some(asked)) = (step, asked) {
+    if let Some(asked) = asked.filter(|_| step.moves_leadership()) {
         let next = error.next_step().map(|next| format!("; {next}")).unwrap_or_default();
         asked.last_error = Some(clipped(&format!("{}{next}", error.story())));
     }
@@ -222,14 +271,13 @@ async fn too_old(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed
     Ok(Next::After(AFTER_STALE))
 }
 
-async fn carry_on(
+async fn carry_on<S: Strategy>(
     actor: Actor<'_>,
-    resource: &QuorumCluster,
+    claimed: &Claimed<'_>,
     observed: &Observed,
-    view: &View,
-    container: usize,
-    plan: &Plan,
+    planned: Planned<S>,
 ) -> Result<Next, Error> {
+    let (resource, Planned { view, plan }) = (claimed.0, planned);
     let (context, now) = (actor.context, actor.context.clock.now());
     if matches!(plan.decision, Decision::Act(_)) && !is_guarded(resource) {
         finalize::guard(actor, resource).await?;
@@ -243,47 +291,44 @@ async fn carry_on(
         return Box::pin(too_old(actor, resource, observed)).await;
     }
     let before = resource.status.clone().unwrap_or_default();
-    let mut status = report::planned(&before, resource, view, observed, plan, now);
+    let mut status = report::planned(&before, resource, &view, observed, &plan, now);
     if matches!(plan.decision, Decision::Act(_)) && owner::says(resource, Reason::ApiServerRefused) {
         // Until what was refused is done, or every try would flip what people read.
         status.conditions.clone_from(&before.conditions);
         status.phase.clone_from(&before.phase);
     }
-    // The record is written before the act: a successor finds what was about to happen.
-    let recorded = match &plan.decision {
-        Decision::Act(_) => owner::record(actor, resource, status).await?,
-        Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done => owner::write(actor, resource, status).await?,
+    let idle = context.settings.idle_recheck;
+    let (on, stalls, recheck) = match &plan.decision {
+        Decision::Act(step) => {
+            let recorded = Recorded::write(actor, resource, status).await?;
+            // Boxed: a step holds the answer to an eviction, too.
+            return Box::pin(act::<S>(actor, recorded, observed, step)).await;
+        }
+        // A window may open next week; the members are looked at all the same.
+        Decision::Wait { on, recheck } => (Some(on), false, (*recheck).min(idle)),
+        Decision::Halt { on } => (Some(on), true, idle.min(Duration::from_secs(5))),
+        Decision::Done => (None, false, idle),
     };
-    match &plan.decision {
-        // Boxed: a step holds the answer to an eviction, too.
-        Decision::Act(step) => Box::pin(act(actor, &recorded, observed, container, step)).await,
-        Decision::Wait { on, recheck } => {
+    owner::write(actor, resource, status).await?;
+    match on {
+        Some(on) => {
             context.metrics.hold(on.reason);
-            tell_if_new(actor, resource, on, false).await;
-            // A window may open next week; the members are looked at all the same.
-            Ok(Next::After((*recheck).min(context.settings.idle_recheck)))
+            tell_if_new(actor, resource, on, stalls).await;
         }
-        Decision::Halt { on } => {
-            context.metrics.hold(on.reason);
-            tell_if_new(actor, resource, on, true).await;
-            Ok(Next::After(context.settings.idle_recheck.min(Duration::from_secs(5))))
-        }
-        Decision::Done => {
-            tell_done(actor, resource, plan).await;
-            Ok(Next::After(context.settings.idle_recheck))
-        }
+        None => tell_done(actor, resource, &plan).await,
     }
+    Ok(Next::After(recheck))
 }
 
-async fn act(
+async fn act<S: Strategy>(
     actor: Actor<'_>,
-    resource: &QuorumCluster,
+    recorded: Recorded,
     observed: &Observed,
-    container: usize,
-    step: &Step,
+    step: &S::Step,
 ) -> Result<Next, Error> {
-    tracing::info!(resource = %resource.name_any(), step = step.name(), "{step}");
-    let result = execute(actor, resource, observed, container, step).await;
+    tracing::info!(resource = %recorded.resource().name_any(), step = step.name(), "{step}");
+    let result = execute::<S>(actor, &recorded, observed, step).await;
+    let Recorded(resource) = &recorded;
     actor.context.metrics.step(step, result.as_ref().err().map(Error::class));
     match result {
         Ok(()) => {
@@ -324,7 +369,7 @@ async fn act(
     }
 }
 
-async fn tell_done(actor: Actor<'_>, resource: &QuorumCluster, plan: &Plan) {
+async fn tell_done<S: Strategy>(actor: Actor<'_>, resource: &QuorumCluster, plan: &Plan<S>) {
     let upgrade = resource.status.as_ref().and_then(|status| status.upgrade.as_ref());
     if let Some(upgrade) = upgrade.filter(|_| plan.record.is_none()) {
         let note = format!("all members run {}", upgrade.target_version);

@@ -18,6 +18,7 @@ use windlass_plan::{
         known::{contest::Contest, parked::Parked, workload::Strategy},
         parking, permit,
     },
+    strategy::step::Step as _,
 };
 
 use crate::{
@@ -35,6 +36,7 @@ use crate::{
         observe::{self, Observed, Sibling},
         owners,
         pass::Next,
+        rolling::view,
         stateful_set::{patch_set, strategy_patch, take_back},
         touch::{is_touched, touch_workload},
         validate,
@@ -110,14 +112,14 @@ struct Withdrawal {
 /// The permit that stands is taken back, where an upgrade is under way or may be.
 fn withdraw(resource: &Whole<QuorumCluster>, observed: &Observed, hold: &Hold) -> Option<Withdrawal> {
     let set = observed.set.as_ref()?;
-    let workload = validate::workload(set, String::new()).ok()?;
+    let workload = view::workload(set, String::new()).ok()?;
     let Some(written) = resource.raw.pointer("/status/upgrade").filter(|written| !written.is_null()) else {
         let parked = resource.raw.pointer("/status/parkedPartition").and_then(Value::as_u64);
         let parked = parked.and_then(|partition| u32::try_from(partition).ok()).map(Parked::at);
         let step = step(parking::stand_down(&workload, parked))?;
         return Some(Withdrawal { step: Some(step), recorded: None, contest: None });
     };
-    let (pods, owners) = (validate::pods(&workload, observed), owners::of_strategy(set));
+    let (pods, owners) = (view::pods(&workload, observed), owners::of_strategy(set));
     let read = serde_json::from_value(written.clone()).ok().and_then(|upgrade| translate::record(&upgrade).ok());
     if let Some(mut record) = read {
         let before = record.clone();

@@ -23,7 +23,6 @@ use crate::{
     gate::{self, ExternalGate, GateState, Outcome, When},
     hold::Hold,
     reason::Reason,
-    rolling::gates::list,
     window,
 };
 
@@ -129,6 +128,6 @@ fn said<'a>(
 fn judge(name: Cow<'static, str>, outcome: Outcome, want: &Want, now: Timestamp) -> GateState {
     let (plain, _) = split(&name);
     let set_aside = [name.as_ref(), plain].into_iter().filter_map(|name| want.overrides.get(name)).max().copied();
-    let set_aside = set_aside.filter(|_| list::overridable(plain));
+    let set_aside = set_aside.filter(|_| gate::overridable(plain));
     gate::judge(name, outcome, set_aside, now)
 }

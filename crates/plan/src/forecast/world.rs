@@ -19,14 +19,17 @@ use crate::{
     rolling::{
         self, handover,
         known::{
-            decision::{Plan, Step},
-            pulls::{Pull, Pulls},
-            request::Requests,
-            snapshot::{Progress, Snapshot},
+            step::{Plan, Step},
             view::View,
-            want::Want,
             workload::{Evictions, Pod, Revision, Strategy},
         },
+    },
+    strategy::{
+        pulls::{Pull, Pulls},
+        request::Requests,
+        snapshot::{Progress, Snapshot},
+        step::JobStep,
+        want::Want,
     },
     version::Version,
 };
@@ -54,7 +57,8 @@ impl World {
         view.external.iter_mut().for_each(|gate| gate.asked = None);
         let mut later = Vec::new();
         if view.record.is_none() {
-            (later, view.external) = view.external.into_iter().partition(|gate| gate.name == NODE_DRAIN);
+            (later, view.external) =
+                std::mem::take(&mut view.external).into_iter().partition(|gate| gate.name == NODE_DRAIN);
         }
         let (revisions, taken_down) = (revisions(&view), taken_down(&view));
         Self { want, view, now, later, revisions, taken_down, heir: None }
@@ -73,7 +77,7 @@ impl World {
         self.view.approvals.clone_from(&plan.approvals);
         self.view.given_up.clone_from(&plan.given_up);
         self.view.attempt.clone_from(&plan.attempt);
-        self.view.parked = plan.parked;
+        self.view.parked = plan.kept;
         self.view.requests = Requests::default();
         if plan.record.is_some() {
             // A request is handled once.
@@ -85,12 +89,10 @@ impl World {
 
     /// Of an image that comes after the one that the nodes were asked about, nobody has pulled anything yet.
     fn look_at_nodes(&mut self) {
-        let target = self
-            .view
-            .record
-            .as_ref()
-            .map_or(&self.want.target, |record| record.next_target.as_ref().unwrap_or(&record.target));
-        let Fact::Known(Pulls { image, nodes }) = &mut self.view.pulls else { return };
+        let View { seen, record, .. } = &mut self.view;
+        let target =
+            record.as_ref().map_or(&self.want.target, |record| record.next_target.as_ref().unwrap_or(&record.target));
+        let Fact::Known(Pulls { image, nodes }) = &mut seen.pulls else { return };
         if *image != target.image {
             image.clone_from(&target.image);
             for pull in nodes.values_mut() {
@@ -119,17 +121,17 @@ impl World {
                 self.view.workload.observed = false;
             }
             Step::Replace { pod, .. } | Step::DeletePod { pod, .. } => self.take_down(&pod.clone()),
-            Step::TakeSnapshot { .. } => {
+            Step::Job(JobStep::TakeSnapshot { .. }) => {
                 let stored = Snapshot { bytes: 0, sha256: String::new(), place: "the one to come".to_owned() };
                 self.view.snapshot = Fact::Known(Progress::Done(stored));
             }
-            Step::StartJob { gate } => {
+            Step::Job(JobStep::Answer { gate }) => {
                 let started = self.view.external.iter_mut().filter(|external| external.name == *gate);
                 started.for_each(|external| {
                     (external.outcome, external.lacks_job) = (Outcome::Pass, false);
                 });
             }
-            Step::PullImage { nodes, .. } => {
+            Step::Job(JobStep::PullImage { nodes, .. }) => {
                 for node in nodes {
                     self.pull_on(node);
                 }

@@ -19,9 +19,9 @@ use crate::{
     rolling::known::{
         order::Order,
         view::View,
-        want::Want,
         workload::{Budget, Counts, Evictions},
     },
+    strategy::want::Want,
 };
 
 /// How a member's pod may go.

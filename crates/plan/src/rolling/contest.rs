@@ -21,15 +21,18 @@ use crate::{
         handover::{self, alone, hand_over},
         known::{
             contest::{Contest, PATIENCE},
-            decision::{Decision, Step, halt},
             order::Order,
             owners::{Field, Owners},
             record::Record,
+            step::{Decision, Step},
             view::View,
-            want::{Trigger, Want},
             workload::{Pod, Strategy},
         },
         order,
+    },
+    strategy::{
+        decision::halt,
+        want::{Trigger, Want},
     },
 };
 

@@ -8,16 +8,14 @@ use crate::{
     reason::Reason,
     rolling::{
         follow,
-        known::{
-            decision::{Decision, SOON, halt, wait},
-            record::Record,
-            view::View,
-            want::{Trigger, Want},
-            workload::Strategy,
-        },
+        known::{record::Record, step::Decision, view::View, workload::Strategy},
         order, parking, permit, poison,
         rest::at_rest,
         under_way::under_way,
+    },
+    strategy::{
+        decision::{SOON, halt, wait},
+        want::{Trigger, Want},
     },
 };
 

@@ -16,19 +16,16 @@ use crate::{
     reason::Reason,
     rolling::{
         gates::list,
-        known::{
-            decision::{Decision, halt, wait_or_halt},
-            order::Order,
-            record::Record,
-            view::View,
-            want::{Target, Want},
-            workload::Strategy,
-        },
+        known::{order::Order, record::Record, step::Decision, view::View, workload::Strategy},
         retarget::correct_version,
         roll::roll,
-        snapshot,
         template::write_template,
         ways::passable,
+    },
+    strategy::{
+        decision::{halt, wait_or_halt},
+        snapshot,
+        want::{Target, Want},
     },
     version::Version,
 };

@@ -10,12 +10,15 @@ use crate::{
     quorum::{Member, MemberName},
     reason::Reason,
     rolling::known::{
-        decision::{Decision, Step, WATCHFUL, halt, wait, wait_or_halt},
         record::Record,
         stage::HandOver,
+        step::{Decision, Step},
         view::View,
-        want::Want,
         workload::Pod,
+    },
+    strategy::{
+        decision::{WATCHFUL, halt, wait, wait_or_halt},
+        want::Want,
     },
 };
 

@@ -12,7 +12,8 @@ use crate::{
     bug::{self, Bug},
     fact::Fact,
     quorum::{Member, MemberName},
-    rolling::known::{decision::Decision, mark::Mark, record::Record, view::View, want::Want},
+    rolling::known::{mark::Mark, record::Record, step::Decision, view::View},
+    strategy::want::Want,
 };
 
 /// So long after a mark was set, the next one is: every mark is a write.

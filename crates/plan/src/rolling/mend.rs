@@ -17,36 +17,36 @@ use jiff::Timestamp;
 use crate::{
     bug::{self, Bug},
     fact::Fact,
-    gate::{CONCURRENT_OPERATION, Verdict},
+    gate::Verdict,
     hold::Hold,
     quorum::can_spare_one,
     reason::Reason,
     rolling::{
         gates::{
-            ask::{Ask, Gate, not_paused},
+            ask::{Ask, Gate},
             member,
         },
         known::{
-            decision::{Decision, Step},
             order::Order,
             record::Record,
             stage::StageKind,
+            step::{Decision, Step},
             view::View,
-            want::{Target, Want},
             workload::Pod,
         },
         ways::{not_below_led, passable},
     },
+    strategy::want::{Target, Want},
 };
 
 /// What must be true before a broken member is replaced: much less than for a sound one, for it is counted as lost already.
 pub const BEFORE_MEND: &[Gate] = &[
-    Gate::firm("NotPaused", |ask| not_paused(ask).into()),
-    Gate::firm("PodsPresent", |ask| member::pods_present(ask.view).into()),
-    Gate::firm("NotLeading", |ask| not_leading(ask).into()),
-    Gate::firm("CostsNothing", |ask| costs_nothing(ask).into()),
+    Gate::NOT_PAUSED,
+    Gate::own("PodsPresent", |ask| member::pods_present(ask.view).into()),
+    Gate::own("NotLeading", |ask| not_leading(ask).into()),
+    Gate::own("CostsNothing", |ask| costs_nothing(ask).into()),
     // The others are about the time for taking a member down; this one is down, and waiting makes nothing better.
-    Gate::external(CONCURRENT_OPERATION),
+    Gate::LOCK,
 ];
 
 /// A quorum that can spare no member is down while its broken one is, and can't be asked; a person accepted that (H14).

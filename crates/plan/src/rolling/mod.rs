@@ -10,18 +10,19 @@
 //! A revert half way is the same road with the old template: the members that were replaced are the outdated ones then.
 //!
 //! ```text
-//!   plan ─┬─ take in   gates::approval, lag, progress, gates::pace    what people said and members did since the last look
-//!         ├─ heed      request                                        stop, go back, try again
-//!         │   └─ decide ─┬─ permit, contest     a lowered partition, and somebody else's strategy: minded before all else
-//!         │              ├─ rest, follow        is anything wanted, and can it begin? parking holds what stands meanwhile
-//!         │              └─ under_way ─┬─ retarget, poison   another mind half way; a template that nobody can live on
-//!         │                            └─ roll               the next member: order, gates, handover, budget, mend
-//!         ├─ note      parking, snapshot, gates::pace          what is about to happen, for the record
-//!         └─ say       gates::outlook, gates::approval         where every gate stands, and what a person is asked
+//!   take in    lag, progress, gates::pace             what members did since the last look
+//!   decide ─┬─ permit, contest                        a lowered partition, and somebody else's strategy: minded before all else
+//!           ├─ rest, follow                           is anything wanted, and can it begin? parking holds what stands meanwhile
+//!           └─ under_way ─┬─ retarget, poison         another mind half way; a template that nobody can live on
+//!                         └─ roll                     the next member: order, gates, handover, budget, mend
+//!   settle     permit, lag                            what stands while nothing is done
+//!   note       parking, gates::pace                   what is about to happen, for the record
+//!   outlook    gates::outlook                         where every gate stands
 //!
-//!   known    what is wanted, seen, recorded and decided: types alone, below everything
+//!   known    what is seen, recorded and done: types alone, below everything
 //!   ways, template, takeover   which versions lead to which; the write of the template; what a predecessor had begun
 //! ```
+//! What comes before and after, and is the same for every strategy, is in [`crate::strategy`].
 
 pub mod budget;
 pub(crate) mod contest;
@@ -38,72 +39,150 @@ pub mod parking;
 pub mod permit;
 pub mod poison;
 pub(crate) mod progress;
-pub mod request;
 pub(crate) mod rest;
 pub(crate) mod retarget;
 pub(crate) mod roll;
-pub mod snapshot;
 pub mod takeover;
 pub(crate) mod template;
 pub(crate) mod under_way;
 pub(crate) mod ways;
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 
 use self::{
-    decide::decide,
-    gates::{approval, outlook, pace},
+    gates::{outlook, pace},
     known::{
-        approval::Approvals,
-        decision::{Decision, Plan, Step},
+        Rolling,
+        parked::Parked,
         record::Record,
-        request::GivenUp,
+        step::{Decision, Plan, Step},
         view::View,
-        want::{Target, Trigger, Want},
     },
 };
-use crate::gate::GateState;
+use crate::{
+    gate::GateState,
+    hold::Hold,
+    strategy::{
+        self, Strategy,
+        want::{Target, Want},
+    },
+};
 
 /// What to do now about one workload.
 pub fn plan(want: &Want, view: &View, now: Timestamp) -> Plan {
-    let view = &*approval::take_in(want, view);
-    let view = &*lag::take_in(want, view, now);
-    let view = &*view.as_of(now);
-    let mut record = view.record.clone();
-    if let Some(record) = &mut record {
-        progress::note_progress(record, view);
-        pace::note(want, view, record, now);
-    }
-    let mut given_up = request::take_in(want, view, record.as_mut());
-    let mut decision = heed(want, view, &mut record, given_up.as_ref(), now);
-    if request::gives_up(want, view, record.as_ref(), &decision, now) {
-        given_up = Some(request::because_of(want, &decision));
-        decision = heed(want, view, &mut record, given_up.as_ref(), now);
-    }
-    let attempt = snapshot::attempt(&decision, view, record.as_ref());
-    let decision = permit::hold_if_open(permit::release_if_idle(decision, view), view, record.as_ref()).punctual(now);
-    let decision = lag::watch(decision, record.as_ref());
-    let pursued = want.trigger == Trigger::Version && given_up.is_none();
-    if let Some(record) = &mut record {
-        note_decision(want, view, record, &decision, now);
-        record.next_target = next_target(want, view, record, now).filter(|_| pursued);
-    }
-    let parked = match &decision {
-        Decision::Act(Step::SwitchStrategy { partition }) => Some(parking::switched(view, *partition, now)),
-        Decision::Act(_) | Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done => {
-            parking::after(&decision, view, record.as_ref())
-        }
-    };
-    let (gates, approvals) = say(want, view, record.as_ref(), now);
-    Plan { decision, record, gates, approvals, given_up, attempt, parked, heard: true }
+    strategy::plan::<Rolling>(want, view, now)
 }
 
-/// What to do, given what is given up.
-fn heed(want: &Want, view: &View, record: &mut Option<Record>, given_up: Option<&GivenUp>, now: Timestamp) -> Decision {
-    let Some(given_up) = given_up else { return decide(want, view, record, now) };
-    let instead = request::instead(want, view, record.as_ref(), given_up);
-    let decision = decide(&instead, view, record, now);
-    request::conclude(want, given_up, record.as_ref(), decision)
+impl Strategy for Rolling {
+    type Step = Step;
+    type View = View;
+    type Record = Record;
+    /// The partition that is ours while no upgrade is under way; none where it is not.
+    type Kept = Option<Parked>;
+
+    fn recorded(view: &View) -> Option<&Record> {
+        view.record.as_ref()
+    }
+
+    fn take_in<'a>(want: &Want, view: &'a View, now: Timestamp) -> (Cow<'a, View>, Option<Record>) {
+        let view = match lag::take_in(want, view, now) {
+            Cow::Borrowed(view) => view.as_of(now),
+            Cow::Owned(view) => Cow::Owned(view.as_of(now).into_owned()),
+        };
+        let mut record = view.record.clone();
+        if let Some(record) = &mut record {
+            progress::note_progress(record, &view);
+            pace::note(want, &view, record, now);
+        }
+        (view, record)
+    }
+
+    fn decide(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp) -> Decision {
+        decide::decide(want, view, record, now)
+    }
+
+    fn lacks_target(want: &Want, view: &View) -> bool {
+        view.workload.image != want.target.image
+    }
+
+    /// The template's image, and the version that everybody runs.
+    fn standing(want: &Want, view: &View) -> Target {
+        let members = view.quorum.members.known().into_iter().flatten();
+        let runs = members.filter_map(|(_, member)| member.version.known()).max();
+        Target { version: runs.unwrap_or(&want.target.version).clone(), image: view.workload.image.clone() }
+    }
+
+    fn may_go_back(want: &Want, view: &View, record: &Record) -> Result<(), Hold> {
+        retarget::may_revert(want, view, record)
+    }
+
+    fn settle(decision: Decision, view: &View, record: Option<&Record>, now: Timestamp) -> Decision {
+        let decision = permit::hold_if_open(permit::release_if_idle(decision, view), view, record).punctual(now);
+        lag::watch(decision, record)
+    }
+
+    fn note(
+        want: &Want,
+        view: &View,
+        record: Option<&mut Record>,
+        decision: &Decision,
+        pursued: bool,
+        now: Timestamp,
+    ) -> Option<Parked> {
+        let record = record.map(|record| {
+            note_decision(want, view, record, decision, now);
+            record.next_target = next_target(want, view, record, now).filter(|_| pursued);
+            &*record
+        });
+        match decision {
+            Decision::Act(Step::SwitchStrategy { partition }) => Some(parking::switched(view, *partition, now)),
+            Decision::Act(_) | Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done => {
+                parking::after(decision, view, record)
+            }
+        }
+    }
+
+    /// Where another target is to take the place of the one that is under way, that one's gates are what counts.
+    fn outlook<'a>(
+        want: &Want,
+        view: &View,
+        record: Option<&'a Record>,
+        now: Timestamp,
+    ) -> (Vec<GateState>, Option<&'a Target>) {
+        if record.is_some_and(|record| record.next_target.is_some()) {
+            return (outlook::states_of_next(want, view, now), None);
+        }
+        (outlook::states(want, view, record, now), record.map(|record| &record.target))
+    }
+}
+
+impl strategy::Record for Record {
+    fn target(&self) -> &Target {
+        &self.target
+    }
+
+    fn from(&self) -> &Target {
+        &self.from
+    }
+
+    fn is_reverting(&self) -> bool {
+        self.reverting
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.stage.is_some()
+    }
+
+    fn is_overdue(&self, want: &Want, now: Timestamp) -> bool {
+        self.stage.as_ref().is_some_and(|stage| stage.is_overdue(&want.deadlines, now))
+    }
+
+    fn forgive(&mut self) {
+        self.stage = None;
+        self.hand_over = None;
+    }
 }
 
 /// Notes what is about to happen.
@@ -119,16 +198,4 @@ fn note_decision(want: &Want, view: &View, record: &mut Record, decision: &Decis
 /// The target that is to take the place of the one that is under way.
 fn next_target(want: &Want, view: &View, record: &Record, now: Timestamp) -> Option<Target> {
     (retarget::is_due(want, view, record, now) == Ok(true)).then(|| want.target.clone())
-}
-
-/// Where the gates stand, and what a person is asked. Where another target is to take the place of this one, that one's gates are what counts.
-fn say(want: &Want, view: &View, record: Option<&Record>, now: Timestamp) -> (Vec<GateState>, Approvals) {
-    let next_is_due = record.is_some_and(|record| record.next_target.is_some());
-    let asked = record.filter(|_| !next_is_due);
-    let gates = match record {
-        Some(_) if next_is_due => outlook::states_of_next(want, view, now),
-        Some(_) | None => outlook::states(want, view, asked, now),
-    };
-    let approvals = approval::outlook(want, view, asked, &gates);
-    (gates, approvals)
 }

@@ -17,17 +17,17 @@ use crate::{
     reason::Reason,
     rolling::{
         known::{
-            decision::{Decision, Step},
             order::Order,
             owners::Field,
             record::Record,
             stage::StageKind,
+            step::{Decision, Step},
             view::View,
-            want::Want,
             workload::{Pod, Strategy},
         },
         mend, owners,
     },
+    strategy::want::Want,
 };
 
 /// The order of the next upgrade: what is asked for, otherwise what the set's own strategy suggests.

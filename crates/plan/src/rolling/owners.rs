@@ -15,7 +15,8 @@ use crate::{
     fact::Fact,
     hold::Hold,
     reason::Reason,
-    rolling::known::{owners::Field, record::Record, view::View, want::Want},
+    rolling::known::{owners::Field, record::Record, view::View},
+    strategy::want::Want,
 };
 
 /// So many templates in a row that nobody has seen stand were not all lost, if the image is somebody's of the same second.

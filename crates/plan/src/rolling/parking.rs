@@ -16,10 +16,10 @@ use crate::{
     reason::Reason,
     rolling::{
         known::{
-            decision::{Decision, Step},
             owners::Field,
             parked::{Parked, Switched},
             record::Record,
+            step::{Decision, Step},
             view::View,
             workload::{Pod, Strategy, Workload},
         },

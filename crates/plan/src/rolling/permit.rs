@@ -14,24 +14,28 @@ use crate::{
         budget::{self, Exit},
         contest,
         gates::{
-            list::{self, ask, gates},
+            list::{ask, gates},
             member,
         },
         handover::alone,
         known::{
             contest::Contest,
-            decision::{Decision, Plan, Step, WATCHFUL, halt, wait},
             order::Order,
             owners::{Field, Owners},
             record::Record,
             stage::StageKind,
+            step::{Decision, Plan, Step},
             view::View,
-            want::{Trigger, Want},
             workload::{Evictions, Pod, Strategy, Workload},
         },
         mend, order, parking, poison,
         retarget::{is_replaced, is_revert},
         template::template_changed,
+    },
+    strategy::{
+        decision::{WATCHFUL, halt, wait},
+        gates::first_objection,
+        want::{Trigger, Want},
     },
 };
 
@@ -96,7 +100,7 @@ pub fn stand_down(trigger: Trigger, view: &View, because: &Hold) -> Option<Plan>
         approvals,
         given_up,
         attempt: view.attempt.clone(),
-        parked,
+        kept: parked,
         heard: false,
     })
 }
@@ -165,7 +169,7 @@ fn standing<'a>(view: &'a View, record: &Record) -> Option<(&'a Pod, u32)> {
 
 /// What speaks against the permit now.
 fn objection(want: &Want, view: &View, record: &Record, pod: &Pod, partition: u32, now: Timestamp) -> Result<(), Hold> {
-    list::first_objection(gates(want, view, record, pod), &ask(want, view, record, pod, now))?;
+    first_objection(gates(want, view, record, pod), &ask(want, view, record, pod, now))?;
     let ignored = bug::active(Bug::LeaderNotChecked) || bug::active(Bug::HandOverNotVerified);
     if view.quorum.leader.is(&pod.name) && !alone(view) && !ignored {
         return Err(Hold::new(Reason::LeaderUnknown, format!("{} leads now", pod.name)));

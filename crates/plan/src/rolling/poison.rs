@@ -21,18 +21,21 @@ use crate::{
     rolling::{
         gates::member,
         known::{
-            decision::{Decision, Step, halt, wait, wait_or_halt},
             order::Order,
             owners::Field,
             proof::Proof,
             record::Record,
+            step::{Decision, Step},
             view::View,
-            want::{Trigger, Want},
             workload::{Pod, Strategy},
         },
         mend, owners,
         progress::{await_replaced, note_completed},
         template::{template_changed, write_template},
+    },
+    strategy::{
+        decision::{halt, wait, wait_or_halt},
+        want::{Trigger, Want},
     },
 };
 

@@ -10,15 +10,12 @@ use crate::{
     rolling::{
         gates::member,
         known::{
-            decision::{Decision, SOON, halt, wait, wait_or_halt},
-            order::Order,
-            proof::Proof,
-            record::Record,
-            stage::StageKind,
-            view::View,
-            want::Want,
-            workload::Pod,
+            order::Order, proof::Proof, record::Record, stage::StageKind, step::Decision, view::View, workload::Pod,
         },
+    },
+    strategy::{
+        decision::{SOON, halt, wait, wait_or_halt},
+        want::Want,
     },
 };
 

@@ -13,22 +13,17 @@ use crate::{
     reason::Reason,
     rolling::{
         gates::{list, member},
-        known::{
-            decision::{Decision, SOON, wait, wait_or_halt},
-            order::Order,
-            proof::Proof,
-            record::Record,
-            snapshot::Snapshot,
-            view::View,
-            want::Want,
-            workload::Pod,
-        },
+        known::{order::Order, proof::Proof, record::Record, step::Decision, view::View, workload::Pod},
         mend, poison,
         progress::note_completed,
         roll::roll,
-        snapshot,
         template::{begin, write_template},
         ways::{not_below_led, passable, path},
+    },
+    strategy::{
+        decision::{SOON, wait, wait_or_halt},
+        snapshot::{self, Snapshot},
+        want::Want,
     },
 };
 

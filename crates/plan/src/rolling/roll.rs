@@ -11,22 +11,27 @@ use crate::{
         budget::{self, Exit},
         gates::{
             list::{self, ask, gates},
-            member, prepull,
+            member,
         },
         handover::{alone, hand_over},
         known::{
-            decision::{Decision, SOON, Step, WATCHFUL, wait, wait_or_halt},
             order::Order,
             record::Record,
             stage::StageKind,
+            step::{Decision, Step},
             view::View,
-            want::Want,
             workload::Evictions,
         },
         mend,
         order::{self, Exits},
         poison,
         progress::{await_abandoned, await_replaced, note_completed, overdue_halt},
+    },
+    strategy::{
+        decision::{SOON, WATCHFUL, wait, wait_or_halt},
+        gates::first_objection,
+        prepull,
+        want::Want,
     },
 };
 
@@ -42,8 +47,8 @@ pub(crate) fn roll(want: &Want, view: &View, record: &mut Record, partition: u32
     let Some(victim) = order::next(want, view, record) else {
         return conclude(want, view, record, partition, now);
     };
-    if let Err(hold) = list::first_objection(gates(want, view, record, victim), &ask(want, view, record, victim, now)) {
-        if let Some(decision) = prepull::next(want, view, Some(&*record), &hold, now) {
+    if let Err(hold) = first_objection(gates(want, view, record, victim), &ask(want, view, record, victim, now)) {
+        if let Some(decision) = prepull::next(want, view, &record.target, &hold, now) {
             record.stage = None;
             return decision;
         }

@@ -9,19 +9,19 @@ use crate::{
     rolling::{
         gates::list,
         handover::{begin, is_exhausted, target},
-        known::{decision::Step, record::Record, view::View, want::Want},
-        request,
+        known::{Rolling, record::Record, step::Step, view::View},
     },
+    strategy::{request, want::Want},
 };
 
 /// What a new leader does about a hand-over that its predecessor had recorded and may never have sent (H6): it is finished, so that a late one
 /// finds leadership where it wants it, unless nobody wants it any more. It counts as another attempt: take-overs have no end either.
 pub fn finish(want: &Want, view: &View, now: Timestamp) -> Option<(Step, Record)> {
     let mut record = view.record.clone()?;
-    let given_up = request::take_in(want, view, Some(&mut record));
+    let given_up = request::take_in::<Rolling>(want, view, Some(&mut record));
     let wanted = match &given_up {
         Some(given_up) if !bug::active(Bug::AbortedHandOverFinished) => {
-            request::instead(want, view, Some(&record), given_up)
+            request::instead::<Rolling>(want, view, Some(&record), given_up)
         }
         Some(_) | None => Cow::Borrowed(want),
     };

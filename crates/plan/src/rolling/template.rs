@@ -6,9 +6,9 @@ use crate::{
     reason::Reason,
     rolling::{
         known::{
-            decision::{Decision, Step},
             owners::Field,
             record::Record,
+            step::{Decision, Step},
             view::View,
         },
         owners,

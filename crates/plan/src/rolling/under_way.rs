@@ -6,17 +6,15 @@ use crate::{
     bug::{self, Bug},
     hold::Hold,
     rolling::{
-        known::{
-            decision::{Decision, halt, wait_or_halt},
-            order::Order,
-            record::Record,
-            view::View,
-            want::Want,
-        },
+        known::{order::Order, record::Record, step::Decision, view::View},
         mend, owners, poison,
         retarget::{self, correct_version, is_revert, revert},
         roll::roll,
         template::{template_changed, write_template},
+    },
+    strategy::{
+        decision::{halt, wait_or_halt},
+        want::Want,
     },
 };
 

@@ -5,11 +5,8 @@ use crate::{
     hold::Hold,
     path::Minors,
     reason::Reason,
-    rolling::known::{
-        record::Record,
-        view::View,
-        want::{Target, Want},
-    },
+    rolling::known::{record::Record, view::View},
+    strategy::want::{Target, Want},
     version::Version,
 };
 

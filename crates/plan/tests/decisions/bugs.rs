@@ -16,20 +16,22 @@ use windlass_plan::{
             parked::Parked,
             proof::Proof,
             record::Record,
-            request::{GivenUp, Way},
-            snapshot::Progress,
             stage::HandOver,
-            want::{OnDeadline, Trigger},
             workload::{Evictions, Strategy},
         },
         permit, takeover,
+    },
+    strategy::{
+        request::{GivenUp, Way},
+        snapshot::Progress,
+        want::{OnDeadline, Trigger},
     },
 };
 
 use super::{mends::about_to_delete, owners};
 use crate::support::{
     self, NEW, NEWER, OLD, POSITION, decide, half_way, half_way_on_delete, image, member_mut, name, noon, pod_mut,
-    record_mut, rest, revision, target, theirs, unknown, version, want,
+    record_mut, rest, resumed, revision, target, theirs, unknown, version, want,
     world::{RANDOM_STORIES, World, random_story},
 };
 
@@ -147,7 +149,7 @@ fn a_template_that_nobody_has_seen_lets_nobody_go() {
 
 /// Somebody rolled the set back half way, and a person says resume: what runs is newer than what it goes to.
 fn a_rollout_that_goes_backwards_is_not_resumed() {
-    let mut view = View { record: None, resumed: true, ..half_way_on_delete(3, 0, 1) };
+    let mut view = resumed(View { record: None, ..half_way_on_delete(3, 0, 1) });
     (view.workload.image, view.evictions) = (image(OLD), Evictions::Open);
     view.workload.update_revision = revision(OLD);
     for index in [0, 1] {
@@ -162,7 +164,7 @@ fn a_rollout_that_goes_backwards_is_not_resumed() {
 
 /// Nobody asks about the followers again once it is on record.
 fn a_rollout_is_not_resumed_past_who_tells_no_version() {
-    let mut view = View { record: None, resumed: true, ..half_way_on_delete(3, 0, 1) };
+    let mut view = resumed(View { record: None, ..half_way_on_delete(3, 0, 1) });
     view.evictions = Evictions::Open;
     member_mut(&mut view, 1).version = unknown();
     let plan = rolling::plan(&want(NEW), &view, noon());
@@ -439,7 +441,7 @@ fn a_template_that_is_put_back_has_replaced_nobody() {
 /// A person says that another template of the same image is meant, and then asks for another version: with everybody held, who was replaced
 /// for the first template would go back when it is lost (H10).
 fn who_was_replaced_for_the_first_template_counts() {
-    let mut view = View { resumed: true, ..half_way(3, 0, 1) };
+    let mut view = resumed(half_way(3, 0, 1));
     (view.workload.strategy, view.evictions) = (Strategy::RollingUpdate { partition: 3 }, Evictions::Open);
     record_mut(&mut view).partition = 3;
     view.workload.update_revision = revision("another one of the same image");

@@ -9,17 +9,16 @@ use windlass_plan::{
     rolling::{
         self,
         known::{
-            request::Requests,
             stage::{HandOver, Stage, StageKind},
-            want::Deadlines,
             workload::{Evictions, Strategy},
         },
     },
+    strategy::{request::Requests, want::Deadlines},
 };
 
 use crate::support::{
-    Answer, NEW, OLD, answer, half_way, hold, image, member_mut, name, noon, pod_mut, record_mut, remove_pod, revision,
-    stage, unknown, version, want, world::World,
+    Answer, NEW, OLD, answer, as_seen, half_way, hold, image, member_mut, name, noon, pod_mut, record_mut, remove_pod,
+    revision, stage, unknown, version, want, world::World,
 };
 
 use Answer::{Act, Halt, Wait};
@@ -221,7 +220,7 @@ fn a_hand_over_that_never_comes_about_calls_a_person_and_is_asked_for_no_more() 
     let view = asked(4);
     assert_eq!(answer(&after(&view, Duration::ZERO)), Halt(Reason::HandOverFailed));
     assert_eq!(answer(&after(&view, Duration::from_hours(24))), Halt(Reason::HandOverFailed));
-    let retried = View { requests: Requests { retry: true, ..Requests::default() }, ..view };
+    let retried = as_seen(view, |seen| seen.requests = Requests { retry: true, ..Requests::default() });
     let again = rolling::plan(&want(NEW), &retried, noon());
     assert_eq!(answer(&again.decision), Act("HandOver"), "a person asks to try again");
     assert_eq!(again.record.and_then(|record| record.hand_over).map(|asked| asked.attempts), Some(1));

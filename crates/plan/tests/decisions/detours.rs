@@ -7,7 +7,9 @@ use windlass_plan::{
     Decision, Fact, Hold, Reason, Step,
     approval::Mode,
     gate::{CONCURRENT_OPERATION, ExternalGate, Outcome, When},
-    rolling::known::{snapshot::Progress, workload::Evictions},
+    rolling::known::workload::Evictions,
+    strategy::snapshot::Progress,
+    strategy::step::Step as _,
 };
 
 use crate::support::{

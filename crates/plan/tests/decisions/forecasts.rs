@@ -10,6 +10,7 @@ use windlass_plan::{
     forecast::{End, Move, Note, forecast},
     gate::{CONCURRENT_OPERATION, ExternalGate, NODE_DRAIN, Outcome, State},
     rolling::known::workload::Strategy as Update,
+    strategy::step::Step as _,
 };
 
 use crate::support::{
@@ -32,9 +33,7 @@ fn word(step: &Step) -> String {
         Step::Permit { pod, .. } | Step::Replace { pod, .. } | Step::DeletePod { pod, .. } => {
             format!("{} {pod}", step.name())
         }
-        Step::TakeSnapshot { .. }
-        | Step::StartJob { .. }
-        | Step::PullImage { .. }
+        Step::Job(_)
         | Step::WriteTemplate { .. }
         | Step::SwitchStrategy { .. }
         | Step::PutBackStrategy
@@ -385,9 +384,7 @@ fn nameless(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
     let nameless = |step| match step {
         Step::Replace { pod, image, through, .. } => Step::Replace { pod, uid: String::new(), image, through },
         Step::DeletePod { pod, image, .. } => Step::DeletePod { pod, uid: String::new(), image },
-        other @ (Step::TakeSnapshot { .. }
-        | Step::StartJob { .. }
-        | Step::PullImage { .. }
+        other @ (Step::Job(_)
         | Step::WriteTemplate { .. }
         | Step::SwitchStrategy { .. }
         | Step::PutBackStrategy

@@ -7,15 +7,16 @@ use std::time::Duration;
 use windlass_plan::{
     Fact, Hold, Member, Reason, View, Want,
     approval::Mode,
-    gate::{CONCURRENT_OPERATION, ExternalGate, GateState, NODE_DRAIN, Outcome, State},
+    gate::{CONCURRENT_OPERATION, ExternalGate, GateState, NODE_DRAIN, Outcome, State, overridable, overridable_names},
     quorum::Complaint,
-    rolling::{
-        gates::{
-            ask::Ask,
-            list::{BEFORE_RESTART, check_overrides, evaluate, first_objection, overridable, overridable_names},
-            prepull,
-        },
-        known::pulls::{Pull, Pulls},
+    rolling::gates::{
+        ask::Ask,
+        list::{BEFORE_RESTART, check_overrides},
+    },
+    strategy::{
+        gates::{evaluate, first_objection},
+        prepull,
+        pulls::{Pull, Pulls},
     },
 };
 
@@ -488,7 +489,7 @@ fn overrides_of_what_guards_the_quorum_are_refused() {
 
 #[test]
 fn what_guards_the_quorum_is_told_before_what_people_asked_for() {
-    let firm: Vec<bool> = BEFORE_RESTART.iter().map(|gate| !gate.overridable && !overridable(gate.name)).collect();
+    let firm: Vec<bool> = BEFORE_RESTART.iter().map(|gate| !overridable(gate.name)).collect();
     let first = firm.iter().position(|firm| !firm).expect("there are others");
     assert_eq!(BEFORE_RESTART.get(first).map(|gate| gate.name), Some(CONCURRENT_OPERATION));
     let mut scene = Scene::new();

@@ -3,13 +3,10 @@
 use rstest::rstest;
 use windlass_plan::{
     Fact, Step, View, Want,
-    rolling::{
-        known::{
-            request::{GivenUp, Requests, Way},
-            stage::HandOver,
-            want::OnDeadline,
-        },
-        takeover,
+    rolling::{known::stage::HandOver, takeover},
+    strategy::{
+        request::{GivenUp, Requests, Way},
+        want::OnDeadline,
     },
 };
 

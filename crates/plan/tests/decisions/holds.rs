@@ -9,8 +9,8 @@ use windlass_plan::{
 };
 
 use crate::support::{
-    Answer, NEW, NEWER, OLD, POSITION, answer, decide, half_way, hold, image, member, member_mut, name, partition,
-    plan, pod_mut, remove_pod, rest, revision, target, theirs, unknown, version, want, world::World,
+    Answer, NEW, NEWER, OLD, POSITION, answer, as_seen, decide, half_way, hold, image, member, member_mut, name,
+    partition, plan, pod_mut, remove_pod, rest, revision, target, theirs, unknown, version, want, world::World,
 };
 
 use Answer::{Act, Halt, Wait};
@@ -149,7 +149,7 @@ fn one_that_is_behind_hides_nobody_who_is_worse(
 
 /// One of three was replaced before Windlass came.
 fn adopted(resumed: bool) -> View {
-    View { record: None, evictions: Evictions::Open, resumed, ..half_way(3, 0, 1) }
+    as_seen(View { record: None, evictions: Evictions::Open, ..half_way(3, 0, 1) }, |seen| seen.resumed = resumed)
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_half_upgraded_set_is_finished_when_a_person_says_so() {
 
 /// At rest somebody set an image that nobody asked for, and nobody runs it: there is nothing to finish.
 fn overwritten(resumed: bool) -> View {
-    View { record: None, evictions: Evictions::Open, resumed, ..half_way(3, 0, 0) }
+    as_seen(View { record: None, evictions: Evictions::Open, ..half_way(3, 0, 0) }, |seen| seen.resumed = resumed)
 }
 
 #[test]

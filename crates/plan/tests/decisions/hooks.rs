@@ -4,13 +4,13 @@ use rstest::rstest;
 use windlass_plan::{
     Hold, Reason, View, Want,
     gate::{ExternalGate, Outcome, When},
-    rolling::known::{
-        want::Trigger,
-        workload::{Evictions, Strategy},
-    },
+    rolling::known::workload::{Evictions, Strategy},
+    strategy::want::Trigger,
 };
 
-use crate::support::{Answer, NEW, answer, decide, half_way, noon, record_mut, rest, rest_on_delete, revision, want};
+use crate::support::{
+    Answer, NEW, answer, as_seen, decide, half_way, noon, record_mut, rest, rest_on_delete, revision, want,
+};
 
 /// What a hook says.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ fn done(members: u32, leader: u32) -> View {
 }
 
 fn with(view: View, hooks: Vec<ExternalGate>) -> View {
-    View { external: hooks, ..view }
+    as_seen(view, |seen| seen.external = hooks)
 }
 
 #[rstest]

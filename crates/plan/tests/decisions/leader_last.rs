@@ -11,19 +11,19 @@ use windlass_plan::{
         known::{
             parked::Parked,
             proof::Proof,
-            snapshot::Progress,
             stage::HandOver,
-            want::Trigger,
             workload::{Evictions, Strategy},
         },
         permit,
     },
+    strategy::step::Step as _,
+    strategy::{snapshot::Progress, want::Trigger},
 };
 
 use crate::support::{
-    Answer, NEW, NEWER, OLD, answer, decide, half_way_on_delete, hold, image, member, member_mut, name, noon, plan,
-    pod, pod_mut, record_mut, remove_pod, rest, rest_on_delete, revision, snapshot, target, theirs, unknown, version,
-    want, window, world::World,
+    Answer, NEW, NEWER, OLD, answer, as_seen, decide, half_way_on_delete, hold, image, member, member_mut, name, noon,
+    plan, pod, pod_mut, record_mut, remove_pod, rest, rest_on_delete, resumed, revision, snapshot, target, theirs,
+    unknown, version, want, window, world::World,
 };
 
 use Answer::{Act, Halt, Wait};
@@ -349,10 +349,7 @@ fn a_set_that_is_paused_or_cannot_be_read_is_parked_again() {
     (world.view.parked, world.view.workload.observed) = (Some(Parked::at(3)), true);
     let plan = permit::stand_down(Trigger::Version, &world.view, &Hold::new(Reason::InvalidSpec, ""))
         .expect("there is something to do");
-    assert_eq!(
-        (answer(&plan.decision), plan.parked),
-        (Act("Parked"), Some(Parked { before: Some(3), ..Parked::at(4) }))
-    );
+    assert_eq!((answer(&plan.decision), plan.kept), (Act("Parked"), Some(Parked { before: Some(3), ..Parked::at(4) })));
 }
 
 /// What somebody else set at rest is theirs.
@@ -374,10 +371,10 @@ fn a_set_whose_parking_was_lost_is_parked_again() {
     view.workload.strategy = rolling(3);
     view.parked = Some(Parked { before: Some(3), ..Parked::at(4) });
     let plan = plan(&want(OLD), &view);
-    assert_eq!((answer(&plan.decision), plan.parked), (Act("Parked"), view.parked));
+    assert_eq!((answer(&plan.decision), plan.kept), (Act("Parked"), view.parked));
     view.workload.strategy = rolling(4);
     let plan = self::plan(&want(OLD), &view);
-    assert_eq!((plan.decision, plan.parked), (Decision::Done, Some(Parked::at(4))), "seen, the other one is forgotten");
+    assert_eq!((plan.decision, plan.kept), (Decision::Done, Some(Parked::at(4))), "seen, the other one is forgotten");
 }
 
 fn scale_up(world: &mut World) {
@@ -628,7 +625,9 @@ fn a_revert_is_left_again_for_what_it_came_from() {
 // Sets that somebody else left half done (H40).
 
 fn adopted(resumed: bool) -> View {
-    View { record: None, evictions: Evictions::Open, resumed, ..half_way_on_delete(3, 0, 1) }
+    as_seen(View { record: None, evictions: Evictions::Open, ..half_way_on_delete(3, 0, 1) }, |seen| {
+        seen.resumed = resumed;
+    })
 }
 
 #[test]
@@ -667,7 +666,7 @@ fn a_template_that_nobody_runs_yet_is_a_half_done_rollout() {
 fn an_adopted_set_whose_first_new_member_breaks_is_held() {
     let mut world = World::from(adopted(true));
     world.broken = [NEW].into();
-    world.view = View { resumed: true, ..rest_on_delete(3, 0) };
+    world.view = resumed(rest_on_delete(3, 0));
     (world.view.workload.image, world.view.workload.update_revision) = (image(NEW), revision(NEW));
     assert_eq!(answer(&world.run()), Halt(Reason::ImagePullFailed));
     assert_eq!((world.deleted.len(), world.templates().len()), (1, 0));

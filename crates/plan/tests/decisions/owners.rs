@@ -10,16 +10,16 @@ use windlass_plan::{
         known::{
             contest::Contest,
             owners::{Field, MANAGER, Operation, Owner, Owners},
-            want::Trigger,
             workload::{Evictions, Strategy},
         },
         permit,
     },
+    strategy::want::Trigger,
 };
 
 use crate::support::{
-    Answer, NEW, OLD, answer, decide, half_way, half_way_on_delete, hold, image, name, noon, owned_by, owner, plan,
-    pod_mut, record_mut, rest, rest_on_delete, revision, unknown, want,
+    Answer, NEW, OLD, answer, as_seen, decide, half_way, half_way_on_delete, hold, image, name, noon, owned_by, owner,
+    plan, pod_mut, record_mut, rest, rest_on_delete, resumed, revision, unknown, want,
 };
 
 const ALL: &[Field] = &[Field::Image, Field::Partition, Field::Strategy, Field::Replicas];
@@ -111,7 +111,7 @@ fn nobody_is_asked_where_nothing_is_to_be_written() {
 /// A half-done rollout of somebody's is finished only where nobody goes on with it, too (H40).
 #[test]
 fn nothing_half_done_is_resumed_from_whoever_writes_again() {
-    let mut view = View { record: None, resumed: true, owners: owned_by(vec![apply(ARGO, ALL)]), ..half_way(3, 0, 1) };
+    let mut view = resumed(View { record: None, owners: owned_by(vec![apply(ARGO, ALL)]), ..half_way(3, 0, 1) });
     view.evictions = Evictions::Open;
     assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Halt(Reason::FieldOwned));
     view.owners = owned_by(vec![update("helm", ALL)]);
@@ -204,7 +204,7 @@ fn nothing_goes_on_until_a_person_resumes() {
     let later = |view: &View| rolling::plan(&want(NEW), view, noon() + Duration::from_hours(9));
     let halted = later(&view);
     assert_eq!(answer(&halted.decision), Answer::Halt(Reason::FieldOwned));
-    let view = View { record: halted.record, resumed: true, ..view };
+    let view = resumed(View { record: halted.record, ..view });
     let resumed = later(&view);
     assert_eq!(answer(&resumed.decision), Answer::Act("HandOver"), "{resumed:?}");
     assert_eq!(resumed.record.unwrap().contest, None);
@@ -248,10 +248,10 @@ fn a_partition_that_they_left_open_is_held_when_a_person_resumes() {
     view.resumed = true;
     let first = plan(&want(NEW), &view);
     assert_eq!(answer(&first.decision), Answer::Act("PermitTakenBack"));
-    let view = View { resumed: false, ..written(&view, &first) };
+    let view = as_seen(written(&view, &first), |seen| seen.resumed = false);
     assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Act("HandOver"));
     // What was never held is taken over likewise.
-    let view = View { resumed: true, ..reset(&held(&rest(3, 2)), 7) };
+    let view = resumed(reset(&held(&rest(3, 2)), 7));
     assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Wait(Reason::AwaitingHandOver));
 }
 
@@ -349,7 +349,7 @@ pub fn an_image_that_is_set_back_before_anybody_looks_is_not_written_again() {
     assert_eq!(answer(&decision), Answer::Halt(Reason::TemplateChanged));
     let told = &hold(&decision).message;
     assert!(told.contains("argocd-controller (Update)") && told.contains("RespectIgnoreDifferences"), "{told}");
-    let resumed = View { resumed: true, ..set_back(&lost, 1) };
+    let resumed = resumed(set_back(&lost, 1));
     assert_eq!(answer(&decide(&want(NEW), &resumed)), Answer::Act("TemplateWritten"));
 }
 

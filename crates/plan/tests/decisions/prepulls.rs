@@ -6,7 +6,8 @@ use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Reason, Step,
     forecast::{End, forecast},
-    rolling::known::pulls::{Pull, Pulls},
+    strategy::pulls::{Pull, Pulls},
+    strategy::step::JobStep,
 };
 
 use crate::support::{NEW, NEWER, OLD, image, noon, rest, unknown, want, world::World};
@@ -18,7 +19,7 @@ fn pulling(mut world: World) -> World {
 
 fn asked(world: &World) -> Vec<(&str, Vec<&str>)> {
     let asked = world.steps.iter().filter_map(|step| {
-        let Step::PullImage { image, nodes } = step else { return None };
+        let Step::Job(JobStep::PullImage { image, nodes }) = step else { return None };
         Some((image.as_str(), nodes.iter().map(String::as_str).collect()))
     });
     asked.collect()
@@ -32,7 +33,7 @@ fn every_node_is_asked_once_and_before_anything_is_written(#[case] world: World)
     assert_eq!(world.run(), Decision::Done);
     assert!(world.everybody_runs(NEW));
     assert_eq!(asked(&world), [(image(NEW).as_str(), vec!["node-0", "node-1", "node-2"])]);
-    assert!(matches!(world.steps.first(), Some(Step::PullImage { .. })), "{:?}", world.steps);
+    assert!(matches!(world.steps.first(), Some(Step::Job(JobStep::PullImage { .. }))), "{:?}", world.steps);
 }
 
 #[test]
@@ -57,7 +58,7 @@ fn the_image_of_a_template_that_somebody_else_writes_is_pulled() {
 fn a_node_that_cannot_pull_holds_and_needs_a_person_only_after_a_while() {
     let mut world = pulling(World::new(3, 0));
     world.unpullable = [1].into();
-    assert!(matches!(world.pass(), Decision::Act(Step::PullImage { .. })));
+    assert!(matches!(world.pass(), Decision::Act(Step::Job(JobStep::PullImage { .. }))));
     assert!(matches!(world.pass(), Decision::Wait { on, .. } if on.reason == Reason::ImageNotPullable));
     let Decision::Halt { on } = world.run() else { panic!("it went on: {:?}", world.steps) };
     assert_eq!(on.reason, Reason::ImageNotPullable);

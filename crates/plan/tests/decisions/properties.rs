@@ -10,17 +10,20 @@ use windlass_plan::{
         self,
         known::{
             proof::Proof,
-            pulls::Pull,
-            request::{Requests, Way},
-            snapshot::{Attempt, Progress},
-            want::Trigger,
             workload::{Evictions, Strategy as Update},
         },
+    },
+    strategy::step::JobStep,
+    strategy::{
+        pulls::Pull,
+        request::{Requests, Way},
+        snapshot::{Attempt, Progress},
+        want::Trigger,
     },
     trouble::Log,
 };
 
-use crate::support::{Answer, answer, arbitrary::anything, noon};
+use crate::support::{Answer, answer, arbitrary::anything, as_seen, noon};
 
 fn config() -> ProptestConfig {
     ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() }
@@ -36,9 +39,7 @@ fn disturbed(decision: &Decision) -> Option<&MemberName> {
         Decision::Act(Step::Permit { pod, .. } | Step::Replace { pod, .. }) => Some(pod),
         Decision::Act(Step::HandOver { from, .. }) => Some(from),
         Decision::Act(
-            Step::TakeSnapshot { .. }
-            | Step::StartJob { .. }
-            | Step::PullImage { .. }
+            Step::Job(_)
             | Step::WriteTemplate { .. }
             | Step::SwitchStrategy { .. }
             | Step::PutBackStrategy
@@ -256,9 +257,7 @@ proptest! {
                     | Step::PutBackStrategy
                     | Step::HoldEvictions
                     | Step::ReleaseEvictions
-                    | Step::TakeSnapshot { .. }
-                    | Step::StartJob { .. }
-                    | Step::PullImage { .. }
+                    | Step::Job(_)
             );
             prop_assert!(harmless, "{} while the template is put back", step);
         }
@@ -283,7 +282,7 @@ proptest! {
             prop_assert!(taken.is_some_and(|taken| view.snapshot == Fact::Known(Progress::Done(taken))));
             prop_assert!(view.attempt.as_ref().is_some_and(|attempt| !attempt.spent && attempt.target == want.target));
         }
-        if let Decision::Act(Step::TakeSnapshot { attempt }) = &plan.decision {
+        if let Decision::Act(Step::Job(JobStep::TakeSnapshot { attempt })) = &plan.decision {
             prop_assert_ne!(&view.snapshot, &Fact::Known(Progress::Running), "one at a time (H6)");
             prop_assert_eq!(Some(attempt), plan.attempt.as_ref());
         }
@@ -298,13 +297,13 @@ proptest! {
             Decision::Act(
                 Step::Permit { partition, .. } | Step::TakeBack { partition, .. } | Step::Park { partition },
             ) => Some(*partition),
-            Decision::Act(Step::TakeSnapshot { .. } | Step::StartJob { .. } | Step::PullImage { .. } | Step::WriteTemplate { .. } | Step::HoldEvictions | Step::HandOver { .. } | Step::DeletePod { .. } | Step::Replace { .. } | Step::SwitchStrategy { .. } | Step::PutBackStrategy | Step::ReleaseEvictions)
+            Decision::Act(Step::Job(_) | Step::WriteTemplate { .. } | Step::HoldEvictions | Step::HandOver { .. } | Step::DeletePod { .. } | Step::Replace { .. } | Step::SwitchStrategy { .. } | Step::PutBackStrategy | Step::ReleaseEvictions)
             | Decision::Wait { .. }
             | Decision::Halt { .. }
             | Decision::Done => None,
         };
         if let (Some(partition), None) = (written, &plan.record) {
-            prop_assert_eq!(plan.parked.map(|parked| parked.partition), Some(partition), "at rest");
+            prop_assert_eq!(plan.kept.map(|parked| parked.partition), Some(partition), "at rest");
         } else if let Some(partition) = written {
             let record = plan.record.expect("recorded first");
             prop_assert_eq!(record.partition, partition);
@@ -327,7 +326,7 @@ proptest! {
         let first = plan(&want, &view);
         let (record, given_up, requests) = (first.record.clone(), first.given_up.clone(), Requests::default());
         let attempt = first.attempt.clone();
-        let next = plan(&want, &View { record, given_up, requests, attempt, ..view.clone() });
+        let next = plan(&want, &as_seen(View { record, ..view.clone() }, |seen| { seen.given_up = given_up; seen.requests = requests; seen.attempt = attempt; }));
         match (&first.decision, &next.decision) {
             // Its write was lost, or is not seen yet: the same again, and nobody else.
             (Decision::Act(Step::Permit { .. }), Decision::Act(Step::Permit { .. }))

@@ -6,7 +6,9 @@ use rstest::rstest;
 use strum::IntoEnumIterator;
 use windlass_plan::{
     Hold, Reason, Step,
-    rolling::known::{snapshot::Attempt, stage::StageKind, workload::Strategy},
+    rolling::known::{stage::StageKind, workload::Strategy},
+    strategy::snapshot::Attempt,
+    strategy::step::{JobStep, Step as _},
 };
 
 use crate::support::{name, noon, target};
@@ -62,12 +64,12 @@ fn a_hold_reads_as_what_is_waited_for_and_what_to_do() {
 #[rstest]
 #[case::template(Step::WriteTemplate { image: "pd:v1".into(), strategy: Some(Strategy::RollingUpdate { partition: 3 }) }, "TemplateWritten", &["pd:v1"])]
 #[case::snapshot(
-    Step::TakeSnapshot { attempt: Attempt { number: 2, target: target("8.5.1"), since: noon(), spent: false } },
+    Step::Job(JobStep::TakeSnapshot { attempt: Attempt { number: 2, target: target("8.5.1"), since: noon(), spent: false } }),
     "SnapshotBegun", &["8.5.1", "2"]
 )]
-#[case::job(Step::StartJob { gate: "Hook/smoke".into() }, "JobStarted", &["Job", "Hook/smoke"])]
+#[case::job(Step::Job(JobStep::Answer { gate: "Hook/smoke".into() }), "JobStarted", &["Job", "Hook/smoke"])]
 #[case::pull(
-    Step::PullImage { image: "pd:v1".into(), nodes: vec!["a".into(), "b".into()] },
+    Step::Job(JobStep::PullImage { image: "pd:v1".into(), nodes: vec!["a".into(), "b".into()] }),
     "ImagePullBegun", &["pd:v1", "a, b"]
 )]
 #[case::hold(Step::HoldEvictions, "EvictionsHeld", &["evictions"])]

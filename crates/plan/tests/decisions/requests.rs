@@ -4,7 +4,7 @@ use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Reason,
     quorum::Complaint,
-    rolling::known::{
+    strategy::{
         request::{Requests, Way},
         want::OnDeadline,
     },
@@ -142,5 +142,5 @@ fn a_sealed_member_is_a_persons_business_and_no_reason_to_go_back() {
     let decision = world.run();
     assert_eq!(reason(&decision), Reason::MemberSealed);
     assert!(matches!(decision, Decision::Halt { .. }), "at its deadline a person is called");
-    assert_eq!(world.view.given_up.map(|given_up| given_up.way), None::<Way>);
+    assert_eq!(world.view.seen.given_up.map(|given_up| given_up.way), None::<Way>);
 }

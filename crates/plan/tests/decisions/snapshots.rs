@@ -5,15 +5,13 @@ use std::time::Duration;
 use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Reason, Step, View, Want,
-    rolling::{
-        known::snapshot::{Attempt, Progress},
-        snapshot::FRESH,
-    },
+    strategy::snapshot::{Attempt, FRESH, Progress},
+    strategy::step::{JobStep, Step as _},
 };
 
 use crate::support::{
-    Answer, NEW, NEWER, OLD, answer, decide, hold, noon, plan, rest, rest_on_delete, snapshot, target, unknown, want,
-    world::World,
+    Answer, NEW, NEWER, OLD, answer, as_seen, decide, hold, noon, plan, rest, rest_on_delete, resumed, snapshot,
+    target, unknown, want, world::World,
 };
 
 const DEADLINE: Duration = Duration::from_mins(10);
@@ -28,7 +26,10 @@ fn attempt(ago: Duration) -> Attempt {
 }
 
 fn seen(ago: Duration, snapshot: Fact<Progress>) -> View {
-    View { attempt: Some(attempt(ago)), snapshot, ..rest(3, 0) }
+    as_seen(rest(3, 0), |seen| {
+        seen.attempt = Some(attempt(ago));
+        seen.snapshot = snapshot;
+    })
 }
 
 fn failed() -> Progress {
@@ -37,7 +38,7 @@ fn failed() -> Progress {
 
 /// The attempt that is asked for.
 fn asked(decision: &Decision) -> Option<&Attempt> {
-    if let Decision::Act(Step::TakeSnapshot { attempt }) = decision { Some(attempt) } else { None }
+    if let Decision::Act(Step::Job(JobStep::TakeSnapshot { attempt })) = decision { Some(attempt) } else { None }
 }
 
 #[test]
@@ -87,19 +88,10 @@ fn a_job_that_is_not_there_is_asked_for_again_under_its_name() {
 #[rstest]
 #[case::its_job_would_come_too_late(seen(DEADLINE, Fact::Known(Progress::Missing)))]
 #[case::what_was_taken_is_old(seen(FRESH, Fact::Known(Progress::Done(snapshot()))))]
-#[case::a_person_asks(View { resumed: true, ..seen(Duration::ZERO, Fact::Known(failed())) })]
-#[case::it_was_for_another_upgrade(View {
-    attempt: Some(Attempt { target: target(NEWER), ..attempt(Duration::ZERO) }),
-    ..seen(Duration::ZERO, Fact::Known(Progress::Done(snapshot())))
-})]
-#[case::another_upgrade_has_begun_with_it(View {
-    attempt: Some(Attempt { spent: true, ..attempt(Duration::ZERO) }),
-    ..seen(Duration::ZERO, Fact::Known(Progress::Done(snapshot())))
-})]
-#[case::another_ones_failure_is_not_this_ones(View {
-    attempt: Some(Attempt { target: target(OLD), ..attempt(Duration::ZERO) }),
-    ..seen(Duration::ZERO, Fact::Known(failed()))
-})]
+#[case::a_person_asks(resumed(seen(Duration::ZERO, Fact::Known(failed()))))]
+#[case::it_was_for_another_upgrade(as_seen(seen(Duration::ZERO, Fact::Known(Progress::Done(snapshot()))), |seen| seen.attempt = Some(Attempt { target: target(NEWER), ..attempt(Duration::ZERO) })))]
+#[case::another_upgrade_has_begun_with_it(as_seen(seen(Duration::ZERO, Fact::Known(Progress::Done(snapshot()))), |seen| seen.attempt = Some(Attempt { spent: true, ..attempt(Duration::ZERO) })))]
+#[case::another_ones_failure_is_not_this_ones(as_seen(seen(Duration::ZERO, Fact::Known(failed())), |seen| seen.attempt = Some(Attempt { target: target(OLD), ..attempt(Duration::ZERO) })))]
 fn the_next_attempt_has_the_next_number(#[case] view: View) {
     let plan = plan(&wanted(), &view);
     let next = Attempt { number: 4, target: target(NEW), since: noon(), spent: false };
@@ -111,12 +103,15 @@ fn the_next_attempt_has_the_next_number(#[case] view: View) {
 #[case::for_another(target(NEWER), false)]
 #[case::for_one_that_has_begun(target(NEW), true)]
 fn as_long_as_one_runs_no_other_is_asked_for(
-    #[case] target: windlass_plan::rolling::known::want::Target,
+    #[case] target: windlass_plan::strategy::want::Target,
     #[case] spent: bool,
 ) {
     let attempt = Attempt { target, spent, ..attempt(Duration::ZERO) };
     let running = seen(Duration::ZERO, Fact::Known(Progress::Running));
-    let view = View { attempt: Some(attempt), resumed: true, ..running };
+    let view = as_seen(running, |seen| {
+        seen.attempt = Some(attempt);
+        seen.resumed = true;
+    });
     assert_eq!(answer(&decide(&wanted(), &view)), Answer::Wait(Reason::AwaitingSnapshot));
 }
 
@@ -143,7 +138,7 @@ fn an_upgrade_takes_one_snapshot_and_then_goes_its_way(#[values(false, true)] on
     assert_eq!(world.count("SnapshotBegun"), 1);
     world.want.target = target(NEWER);
     assert_eq!(world.run(), Decision::Done);
-    assert_eq!((world.count("SnapshotBegun"), world.view.attempt.map(|attempt| attempt.number)), (2, Some(2)));
+    assert_eq!((world.count("SnapshotBegun"), world.view.seen.attempt.map(|attempt| attempt.number)), (2, Some(2)));
 }
 
 #[test]

@@ -7,18 +7,20 @@ use windlass_plan::{
     Fact, Member, MemberName, Order, Pod, Quorum, Record, View, Want, Workload, path,
     rolling::known::{
         proof::Proof,
+        stage::{HandOver, Stage, StageKind},
+        workload::{Evictions, Strategy as UpdateStrategy},
+    },
+    strategy::{
         pulls::{Pull, Pulls},
         request::{GivenUp, Requests, Way},
         snapshot::{Attempt, Progress},
-        stage::{HandOver, Stage, StageKind},
         want::{Deadlines, OnDeadline, Target, Trigger},
-        workload::{Evictions, Strategy as UpdateStrategy},
     },
     trouble::Trouble,
 };
 
 use super::{
-    NEW, NEWER, OLD, POSITION, at, half_way, half_way_on_delete, image, member_mut, noon, permitted, pod_mut,
+    NEW, NEWER, OLD, POSITION, as_seen, at, half_way, half_way_on_delete, image, member_mut, noon, permitted, pod_mut,
     record_mut, remove_pod, rest, rest_on_delete, revision, snapshot, target, theirs, version, want,
 };
 
@@ -193,7 +195,10 @@ fn any_view() -> impl Strategy<Value = View> {
                 members.into_iter().map(|(index, member)| (named(index), member)).collect()
             });
             let quorum = Quorum::new(members, known_as(leader, named));
-            View { workload, pods, quorum, evictions, record, resumed, ..rest(1, 0) }
+            as_seen(View { workload, pods, evictions, record, ..rest(1, 0) }, |seen| {
+                seen.quorum = quorum;
+                seen.resumed = resumed;
+            })
         })
 }
 

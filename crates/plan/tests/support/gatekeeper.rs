@@ -7,7 +7,7 @@ use windlass_plan::{
     MemberName, Pod, Step, View, Want,
     approval::Mode,
     gate::{CONCURRENT_OPERATION, Outcome},
-    rolling::known::{approval::Question, want::Target},
+    strategy::{approval::Question, want::Target},
 };
 
 use super::POSITION;
@@ -70,9 +70,7 @@ impl Gatekeeper {
                 self.begun = None;
                 return;
             }
-            Step::TakeSnapshot { .. }
-            | Step::StartJob { .. }
-            | Step::PullImage { .. }
+            Step::Job(_)
             | Step::SwitchStrategy { .. }
             | Step::PutBackStrategy
             | Step::HoldEvictions

@@ -11,22 +11,26 @@ use std::{
 
 use jiff::Timestamp;
 use windlass_plan::{
-    Decision, Fact, Hold, Member, MemberName, Order, Plan, Pod, Quorum, Reason, Record, Snapshot, Step, Version, View,
+    Decision, Fact, Hold, Member, MemberName, Order, Pod, Quorum, Reason, Record, Seen, Snapshot, Step, Version, View,
     Want, Workload,
     approval::Mode,
     path,
     rolling::{
         self,
         known::{
-            approval::{Approvals, Question},
             owners::{Field, Operation, Owner, Owners},
             proof::Proof,
-            request::Requests,
-            snapshot::Progress,
             stage::{Stage, StageKind},
-            want::{Deadlines, OnDeadline, Target, Trigger},
+            step::Plan,
             workload::{Budget, Counts, Evictions, Revision, Strategy},
         },
+    },
+    strategy::step::Step as _,
+    strategy::{
+        approval::{Approvals, Question},
+        request::Requests,
+        snapshot::Progress,
+        want::{Deadlines, OnDeadline, Target, Trigger},
     },
     window::Window,
 };
@@ -136,6 +140,17 @@ pub fn member(runs: &str) -> Member {
     }
 }
 
+/// The same, with other things seen that every strategy looks at.
+pub fn as_seen(mut view: View, change: impl FnOnce(&mut Seen)) -> View {
+    change(&mut view.seen);
+    view
+}
+
+/// The same, and a person says resume.
+pub fn resumed(view: View) -> View {
+    as_seen(view, |seen| seen.resumed = true)
+}
+
 /// Nothing is under way, and everybody is well and on [`OLD`].
 pub fn rest(members: u32, leader: u32) -> View {
     View {
@@ -152,26 +167,28 @@ pub fn rest(members: u32, leader: u32) -> View {
             update_revision: revision(OLD),
         },
         pods: (0..members).map(|index| pod(index, OLD)).collect(),
-        quorum: Quorum {
-            agreed: Some(version(OLD)),
-            ..Quorum::new(
-                Fact::Known((0..members).map(|index| (name(index), member(OLD))).collect()),
-                Fact::Known(name(leader)),
-            )
-        },
         owners: Fact::Known(Owners::default()),
         evictions: Evictions::Open,
         record: None,
         parked: None,
         unwatched: false,
-        attempt: None,
-        snapshot: Fact::Known(Progress::Missing),
-        pulls: unknown(),
-        resumed: false,
-        requests: Requests::default(),
-        given_up: None,
-        approvals: Approvals::default(),
-        external: vec![],
+        seen: Seen {
+            quorum: Quorum {
+                agreed: Some(version(OLD)),
+                ..Quorum::new(
+                    Fact::Known((0..members).map(|index| (name(index), member(OLD))).collect()),
+                    Fact::Known(name(leader)),
+                )
+            },
+            attempt: None,
+            snapshot: Fact::Known(Progress::Missing),
+            pulls: unknown(),
+            resumed: false,
+            requests: Requests::default(),
+            given_up: None,
+            approvals: Approvals::default(),
+            external: vec![],
+        },
     }
 }
 

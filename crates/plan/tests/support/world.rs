@@ -10,13 +10,14 @@ use windlass_plan::{
     Decision, Fact, MemberName, Order, Pod, Step, Trouble, View, Want,
     rolling::{
         self,
-        known::{
-            pulls::{Pull, Pulls},
-            request::Requests,
-            snapshot::Progress,
-            want::Trigger,
-            workload::{Evictions, Revision, Strategy},
-        },
+        known::workload::{Evictions, Revision, Strategy},
+    },
+    strategy::step::{JobStep, Step as _},
+    strategy::{
+        pulls::{Pull, Pulls},
+        request::Requests,
+        snapshot::Progress,
+        want::Trigger,
     },
 };
 
@@ -120,7 +121,7 @@ impl World {
             }
         }
         self.view.attempt = plan.attempt;
-        self.view.parked = plan.parked;
+        self.view.parked = plan.kept;
         match &plan.decision {
             Decision::Act(step) => {
                 self.object(step);
@@ -240,9 +241,7 @@ impl World {
     pub fn permits(&self) -> Vec<u32> {
         let index = |step: &Step| match step {
             Step::Permit { partition, .. } => Some(*partition),
-            Step::TakeSnapshot { .. }
-            | Step::StartJob { .. }
-            | Step::PullImage { .. }
+            Step::Job(_)
             | Step::WriteTemplate { .. }
             | Step::SwitchStrategy { .. }
             | Step::PutBackStrategy
@@ -291,16 +290,16 @@ impl World {
         let replicas = self.view.workload.replicas;
         let highest = self.view.outdated().next_back();
         match step {
-            Step::TakeSnapshot { .. } => {
+            Step::Job(JobStep::TakeSnapshot { .. }) => {
                 let another = self.view.record.as_ref().is_none_or(|record| record.next_target.is_some());
                 assert!(self.want.snapshot.is_some() && another);
                 assert_ne!(self.view.snapshot, Fact::Known(Progress::Running), "H6: one Job at a time");
             }
-            Step::StartJob { gate } => {
+            Step::Job(JobStep::Answer { gate }) => {
                 let lacking = self.view.external.iter().any(|external| external.name == *gate && external.lacks_job);
                 assert!(lacking, "{gate} lacks no Job");
             }
-            Step::PullImage { image, nodes } => {
+            Step::Job(JobStep::PullImage { image, nodes }) => {
                 assert!(self.want.pre_pull.is_some() && !nodes.is_empty());
                 let Fact::Known(pulls) = &self.view.pulls else { panic!("nobody knows what is missing") };
                 assert_eq!(pulls.image, *image);
@@ -422,12 +421,12 @@ impl World {
 
     fn carry_out(&mut self, step: &Step) {
         match step {
-            Step::TakeSnapshot { .. } => self.view.snapshot = Fact::Known(Progress::Running),
-            Step::StartJob { gate } => {
+            Step::Job(JobStep::TakeSnapshot { .. }) => self.view.snapshot = Fact::Known(Progress::Running),
+            Step::Job(JobStep::Answer { gate }) => {
                 let started = self.view.external.iter_mut().filter(|external| external.name == *gate);
                 started.for_each(|external| external.lacks_job = false);
             }
-            Step::PullImage { image, nodes } => self.pull_on(image, nodes),
+            Step::Job(JobStep::PullImage { image, nodes }) => self.pull_on(image, nodes),
             Step::WriteTemplate { image, strategy } => {
                 self.view.workload.image.clone_from(image);
                 self.view.workload.strategy = strategy.unwrap_or(self.view.workload.strategy);

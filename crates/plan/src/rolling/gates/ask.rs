@@ -3,12 +3,24 @@
 use jiff::Timestamp;
 
 use crate::{
-    gate::{Outcome, Verdict, When},
+    bug::{self, Bug},
+    gate::{About, ExternalGate, Outcome, When},
     hold::Hold,
-    reason::Reason,
-    rolling::known::{record::Record, view::View, want::Want, workload::Pod},
+    quorum::MemberName,
+    rolling::{
+        Rolling,
+        known::{record::Record, view::View, workload::Pod},
+    },
+    strategy::{
+        gates,
+        seen::Seen,
+        want::{Target, Want},
+    },
     version::Version,
 };
+
+/// A gate of this strategy.
+pub(crate) type Gate = gates::Gate<Rolling>;
 
 /// The question: may this pod be taken down now?
 #[derive(Clone, Copy, Debug)]
@@ -27,50 +39,56 @@ pub struct Ask<'a> {
     pub now: Timestamp,
 }
 
-/// How a gate is asked.
-#[derive(Clone, Copy)]
-pub enum Check {
-    /// By what was seen.
-    Own(fn(&Ask<'_>) -> Outcome),
-    /// It was evaluated elsewhere.
-    External,
-    /// All that were evaluated elsewhere, are asked then, and have no place of their own in the list.
-    Others(When),
+impl gates::Asks for Rolling {
+    type Ask<'a> = Ask<'a>;
 }
 
-/// A named condition.
-pub struct Gate {
-    /// How people call it.
-    pub name: &'static str,
-    /// What it demands.
-    pub check: Check,
-    /// A person may set it aside.
-    pub overridable: bool,
-}
-
-impl Gate {
-    /// What guards the quorum, its leader or our own writes.
-    pub(crate) const fn firm(name: &'static str, check: fn(&Ask<'_>) -> Outcome) -> Self {
-        Self { name, check: Check::Own(check), overridable: false }
+impl gates::Ask for Ask<'_> {
+    fn want(&self) -> &Want {
+        self.want
     }
 
-    /// What a person asked for, and may set aside.
-    pub(crate) const fn policy(name: &'static str, check: fn(&Ask<'_>) -> Outcome) -> Self {
-        Self { name, check: Check::Own(check), overridable: true }
+    fn seen(&self) -> &Seen {
+        self.view
     }
 
-    /// What was evaluated elsewhere.
-    pub(crate) const fn external(name: &'static str) -> Self {
-        Self { name, check: Check::External, overridable: false }
+    fn now(&self) -> Timestamp {
+        self.now
     }
 
-    /// All the others that were evaluated elsewhere.
-    pub(crate) const fn others(when: When) -> Self {
-        Self { name: "*", check: Check::Others(when), overridable: false }
+    fn under_way(&self) -> Option<&Target> {
+        self.record.map(|record| &record.target)
     }
-}
 
-/// Nobody said stop.
-pub(crate) fn not_paused(ask: &Ask<'_>) -> Verdict {
-    if ask.want.paused { Err(Hold::new(Reason::Paused, "paused")) } else { Ok(()) }
+    fn member(&self) -> &MemberName {
+        &self.victim.name
+    }
+
+    fn needs_no_pull(&self) -> bool {
+        // It was asked about before the permit was given. A Job that is gone since says nothing against that.
+        let permitted = self.view.permitted().is_some_and(|pod| pod.name == self.victim.name);
+        permitted || self.record.is_some_and(|record| record.reverting)
+    }
+
+    /// It was said before the last member was replaced and well again, or about another member.
+    fn outdated(&self, external: &ExternalGate) -> Option<Hold> {
+        let (Some(record), Some(asked)) = (self.record, &external.asked) else { return None };
+        if external.outcome != Outcome::Pass || external.when != When::BeforeMember {
+            return None;
+        }
+        let (name, victim) = (&external.name, &self.victim.name);
+        let hold = |message: String| Some(Hold::new(asked.again, message));
+        let last = record.settled_since.iter().max_by_key(|(_, since)| **since);
+        if let Some((last, _)) = last.filter(|(_, since)| asked.at <= **since)
+            && !bug::active(Bug::OldMeasureCounts)
+        {
+            return hold(format!("{name} said so before {last} was replaced and well, and is asked again"));
+        }
+        match &asked.about {
+            About::Next(about) if about.as_ref() != Some(victim) && !bug::active(Bug::YesForAll) => {
+                hold(format!("{name} was not asked about {victim} yet"))
+            }
+            About::Next(_) | About::All => None,
+        }
+    }
 }

@@ -10,9 +10,10 @@ use crate::{
     quorum::{Complaint, MemberName, can_spare_one},
     reason::Reason,
     rolling::{
-        known::{stage::StageKind, view::View, want::Want, workload::Pod},
+        known::{stage::StageKind, view::View, workload::Pod},
         lag,
     },
+    strategy::want::Want,
     version::Version,
 };
 

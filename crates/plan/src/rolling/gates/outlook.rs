@@ -7,18 +7,19 @@ use crate::{
     rolling::{
         gates::{
             ask::{Ask, Gate},
-            list::{self, AFTER_UPGRADE, BEFORE_RESTART, FIRST, POLICIES},
+            list::{AFTER_UPGRADE, BEFORE_RESTART, POLICIES},
         },
-        known::{record::Record, view::View, want::Want},
+        known::{record::Record, view::View},
         mend, order,
     },
+    strategy::{gates::evaluate, want::Want},
 };
 
 /// Where the gates stand that another target must pass before it takes the place of the one that is under way.
 pub(crate) fn states_of_next(want: &Want, view: &View, now: Timestamp) -> Vec<GateState> {
     let Some(victim) = view.pods.last() else { return Vec::new() };
     let ask = Ask { want, view, record: None, version: &want.target.version, victim, now };
-    list::evaluate(POLICIES, &ask).collect()
+    evaluate(POLICIES, &ask).collect()
 }
 
 /// Where every gate stands before the next step that disturbs a member; empty where there is no such step to take.
@@ -31,12 +32,12 @@ pub(crate) fn states(want: &Want, view: &View, record: Option<&Record>, now: Tim
     let Some(victim) = victim else { return at_the_end(want, view, record, now) };
     let lost = record.is_some_and(|record| mend::is_lost(want, view, record, victim));
     let gates = if lost { mend::BEFORE_MEND } else { BEFORE_RESTART };
-    let first: &[Gate] = if record.is_none() { &[FIRST] } else { &[] };
+    let first: &[Gate] = if record.is_none() { &[Gate::FIRST] } else { &[] };
     // Before it begins everybody runs what they shall run.
     let runs = || view.quorum.member(&victim.name).and_then(|member| member.version.known());
     let version = record.map(|record| &record.target.version).or_else(runs).unwrap_or(&want.target.version);
     let ask = Ask { want, view, record, version, victim, now };
-    list::evaluate(gates, &ask).chain(list::evaluate(first, &ask)).collect()
+    evaluate(gates, &ask).chain(evaluate(first, &ask)).collect()
 }
 
 /// Where the gates stand that are asked when nobody is left to be taken down.
@@ -44,5 +45,5 @@ fn at_the_end(want: &Want, view: &View, record: Option<&Record>, now: Timestamp)
     let Some(record) = record.filter(|record| !record.reverting) else { return Vec::new() };
     let Some(victim) = view.pods.last() else { return Vec::new() };
     let ask = Ask { want, view, record: Some(record), version: &record.target.version, victim, now };
-    list::evaluate(AFTER_UPGRADE, &ask).collect()
+    evaluate(AFTER_UPGRADE, &ask).collect()
 }

@@ -12,13 +12,13 @@ use crate::{
     rolling::{
         gates::{ask::Ask, member},
         known::{
-            decision::{Decision, Step},
             record::{Record, Replacing},
+            step::{Decision, Step},
             view::View,
-            want::Want,
             workload::Pod,
         },
     },
+    strategy::want::Want,
 };
 
 /// Brings the record up to what the cluster shows: who is well since when, and how long that took.
@@ -55,9 +55,7 @@ pub(crate) fn begun(decision: &Decision, record: &mut Record, now: Timestamp) {
         }
         Step::TakeBack { .. } | Step::WriteTemplate { .. } => record.replacing = None,
         // A hand-over is no part of it: a gate may hold for days between the two.
-        Step::TakeSnapshot { .. }
-        | Step::StartJob { .. }
-        | Step::PullImage { .. }
+        Step::Job(_)
         | Step::HandOver { .. }
         | Step::SwitchStrategy { .. }
         | Step::PutBackStrategy

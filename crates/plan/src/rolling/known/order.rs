@@ -1,15 +1,8 @@
-//! The two orders in which members can go.
+//! What the two orders mean for a StatefulSet.
+
+pub use crate::strategy::want::Order;
 
 use crate::rolling::known::workload::Strategy;
-
-/// Who goes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr)]
-pub enum Order {
-    /// Highest ordinal first, held by the StatefulSet's partition.
-    ReverseOrdinal,
-    /// Followers first and the leader last, each pod deleted by us under OnDelete.
-    LeaderLast,
-}
 
 impl Order {
     /// The order that a StatefulSet of this strategy can be upgraded in as it is (H7).

@@ -14,11 +14,10 @@ use crate::{
         mark::Mark,
         order::Order,
         proof::Proof,
-        snapshot::Snapshot,
         stage::{HandOver, Stage, StageKind},
-        want::Target,
         workload::Revision,
     },
+    strategy::{snapshot::Snapshot, want::Target},
     version::Version,
 };
 

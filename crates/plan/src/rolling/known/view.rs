@@ -1,35 +1,34 @@
 //! Everything that a decision about one quorum is made from.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    ops::{Deref, DerefMut},
+};
 
 use jiff::Timestamp;
 
 use crate::{
     bug::{self, Bug},
     fact::Fact,
-    gate::ExternalGate,
-    quorum::{MemberName, Quorum},
+    quorum::MemberName,
     rolling::known::{
-        approval::Approvals,
         owners::{Field, Owners},
         parked::Parked,
-        pulls::Pulls,
         record::Record,
-        request::{GivenUp, Requests},
-        snapshot::{Attempt, Progress},
         workload::{Evictions, Pod, Strategy, Workload},
     },
+    strategy::seen::Seen,
 };
 
 /// Everything that a decision about one workload is made from, all of it read in one pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
+    /// What every strategy sees. Its fields are read as if they stood here.
+    pub seen: Seen,
     /// The StatefulSet.
     pub workload: Workload,
     /// Its pods that exist, in the order of their indices.
     pub pods: Vec<Pod>,
-    /// What the system says of itself.
-    pub quorum: Quorum,
     /// Who else writes the StatefulSet.
     pub owners: Fact<Owners>,
     /// Who holds evictions.
@@ -40,22 +39,32 @@ pub struct View {
     pub parked: Option<Parked>,
     /// Until now the resource could not be read, so nobody looked at who leads.
     pub unwatched: bool,
-    /// The last try to take a snapshot, as recorded.
-    pub attempt: Option<Attempt>,
-    /// What became of it.
-    pub snapshot: Fact<Progress>,
-    /// What became of the new image on the nodes, where it shall be there before anybody stops.
-    pub pulls: Fact<Pulls>,
-    /// A person asked to finish a rollout that was half done when it was adopted (H40), or to try again what failed.
-    pub resumed: bool,
-    /// What a person asks for once, and has not been answered yet.
-    pub requests: Requests,
-    /// The target that was given up, as recorded.
-    pub given_up: Option<GivenUp>,
-    /// What was approved, and what was asked.
-    pub approvals: Approvals,
-    /// Gates that were evaluated where the facts are, in their order.
-    pub external: Vec<ExternalGate>,
+}
+
+impl Deref for View {
+    type Target = Seen;
+
+    fn deref(&self) -> &Seen {
+        &self.seen
+    }
+}
+
+impl DerefMut for View {
+    fn deref_mut(&mut self) -> &mut Seen {
+        &mut self.seen
+    }
+}
+
+impl AsRef<Seen> for View {
+    fn as_ref(&self) -> &Seen {
+        &self.seen
+    }
+}
+
+impl AsMut<Seen> for View {
+    fn as_mut(&mut self) -> &mut Seen {
+        &mut self.seen
+    }
 }
 
 impl View {

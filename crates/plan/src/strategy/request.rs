@@ -16,48 +16,74 @@ use crate::{
     bug::{self, Bug},
     hold::Hold,
     reason::Reason,
-    rolling::{
-        known::{
-            decision::{Decision, halt},
-            record::Record,
-            request::{GivenUp, Way},
-            view::View,
-            want::{OnDeadline, Target, Trigger, Want},
-        },
-        retarget,
+    strategy::{
+        Record, Strategy,
+        decision::{Decision, halt},
+        want::{OnDeadline, Target, Trigger, Want},
     },
 };
 
+/// Requests that were not answered yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// Try again what was given up or took too long.
+    pub retry: bool,
+    /// Stop here.
+    pub abort: bool,
+    /// Go back to where the upgrade came from.
+    pub rollback: bool,
+}
+
+/// A target that nobody tries to reach any more, until another one is asked for or a person says retry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenUp {
+    /// What was asked for.
+    pub target: Target,
+    /// What happens instead.
+    pub way: Way,
+    /// Why it goes back by itself; none where a person asked for it.
+    pub because: Option<String>,
+}
+
+/// What happens instead of going on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr)]
+pub enum Way {
+    /// Everybody stays as they are.
+    Stopped,
+    /// Everybody goes back.
+    Back,
+}
+
 /// What is given up, after what people asked for.
-pub(crate) fn take_in(want: &Want, view: &View, record: Option<&mut Record>) -> Option<GivenUp> {
-    let requests = view.requests;
-    let mut given_up = view.given_up.clone().filter(|given_up| given_up.target == want.target && !requests.retry);
-    let wanted = record.is_some() || view.workload.image != want.target.image;
+pub(crate) fn take_in<S: Strategy>(want: &Want, view: &S::View, record: Option<&mut S::Record>) -> Option<GivenUp> {
+    let seen = view.as_ref();
+    let requests = seen.requests;
+    let mut given_up = seen.given_up.clone().filter(|given_up| given_up.target == want.target && !requests.retry);
+    let wanted = record.is_some() || S::lacks_target(want, view);
     if let Some(record) = record.filter(|_| requests.retry) {
-        record.stage = None;
-        record.hand_over = None;
+        record.forgive();
     }
     let instead = |way| Some(GivenUp { target: want.target.clone(), way, because: None });
     if requests.abort && wanted {
         given_up = instead(Way::Stopped);
     }
     // Where the spec says already that it goes back, there is nothing to give up.
-    let home = |record: &Record| if record.reverting { record.target.clone() } else { record.from.clone() };
-    let under_way = view.record.as_ref().filter(|record| home(record) != want.target || !may_go_back(want, record));
+    let home = |record: &S::Record| if record.is_reverting() { record.target().clone() } else { record.from().clone() };
+    let under_way = S::recorded(view).filter(|record| home(record) != want.target || !has_way_back(want, *record));
     if let Some(record) = under_way.filter(|_| requests.rollback) {
-        let back = may_go_back(want, record) || bug::active(Bug::RolledForward);
+        let back = has_way_back(want, record) || bug::active(Bug::RolledForward);
         given_up = instead(if back { Way::Back } else { Way::Stopped });
     }
     given_up
 }
 
-/// Whether the old template is known, and ours to write. Where a rollout was taken over half way, nobody knows where it came from.
-fn may_go_back(want: &Want, record: &Record) -> bool {
-    want.trigger == Trigger::Version && record.from != record.target
+/// Whether where it came from is known, and ours to write. Where a rollout was taken over half way, nobody knows where it came from.
+fn has_way_back(want: &Want, record: &impl Record) -> bool {
+    want.trigger == Trigger::Version && record.from() != record.target()
 }
 
 /// The target is given up by itself, and the reason is kept: events are gone by the time somebody asks.
-pub(crate) fn because_of(want: &Want, decision: &Decision) -> GivenUp {
+pub(crate) fn because_of<A>(want: &Want, decision: &Decision<A>) -> GivenUp {
     let because = match decision {
         Decision::Halt { on } | Decision::Wait { on, .. } => Some(format!("{}: {}", on.reason, on.message)),
         Decision::Act(_) | Decision::Done => None,
@@ -67,22 +93,32 @@ pub(crate) fn because_of(want: &Want, decision: &Decision) -> GivenUp {
 
 /// Whether the deadline that has passed means going back: only where there is a way back, and where the trouble is not a person's to
 /// end. A member that is sealed wants its key and one that refuses our token wants another token, not another version.
-pub(crate) fn gives_up(want: &Want, view: &View, record: Option<&Record>, decision: &Decision, now: Timestamp) -> bool {
+pub(crate) fn gives_up<S: Strategy>(
+    want: &Want,
+    view: &S::View,
+    record: Option<&S::Record>,
+    decision: &Decision<S::Step>,
+    now: Timestamp,
+) -> bool {
     let (Some(record), Decision::Halt { on }) = (record, decision) else { return false };
-    let overdue = record.stage.as_ref().is_some_and(|stage| stage.is_overdue(&want.deadlines, now));
-    let safe = bug::active(Bug::DeadlineForcesDowngrade) || retarget::may_revert(want, view, record).is_ok();
+    let safe = bug::active(Bug::DeadlineForcesDowngrade) || S::may_go_back(want, view, record).is_ok();
     want.on_deadline == OnDeadline::Revert
         && want.trigger == Trigger::Version
-        && want.target == record.target
-        && !record.reverting
-        && record.from != record.target
-        && (overdue || matches!(on.reason, Reason::DeadlineExceeded | Reason::HandOverFailed))
+        && want.target == *record.target()
+        && !record.is_reverting()
+        && record.from() != record.target()
+        && (record.is_overdue(want, now) || matches!(on.reason, Reason::DeadlineExceeded | Reason::HandOverFailed))
         && !matches!(on.reason, Reason::MemberSealed | Reason::TokenRefused)
         && safe
 }
 
 /// What comes of a decision that was made because a target is given up.
-pub(crate) fn conclude(want: &Want, given_up: &GivenUp, record: Option<&Record>, decision: Decision) -> Decision {
+pub(crate) fn conclude<A>(
+    want: &Want,
+    given_up: &GivenUp,
+    record: Option<&impl Record>,
+    decision: Decision<A>,
+) -> Decision<A> {
     let target = &given_up.target;
     let because = given_up.because.as_ref().map(|because| format!(", because {because}")).unwrap_or_default();
     match (given_up.way, decision) {
@@ -102,13 +138,13 @@ pub(crate) fn conclude(want: &Want, given_up: &GivenUp, record: Option<&Record>,
 }
 
 /// What leads back to where a stopped upgrade came from.
-fn how_to_go_back(want: &Want, record: Option<&Record>) -> &'static str {
+fn how_to_go_back(want: &Want, record: Option<&impl Record>) -> &'static str {
     match (want.trigger, record) {
         (_, None) => "No pod was replaced for it",
         (Trigger::Template, Some(_)) => {
             "To go back, restore the template where it comes from: Windlass does not write it"
         }
-        (Trigger::Version, Some(record)) if record.from == record.target => {
+        (Trigger::Version, Some(record)) if record.from() == record.target() => {
             "Windlass took this rollout over half way and does not know what ran before: to go back, set spec.version and spec.image"
         }
         (Trigger::Version, Some(_)) => "To go back, set spec.requests.rollback to a new value",
@@ -116,27 +152,25 @@ fn how_to_go_back(want: &Want, record: Option<&Record>) -> &'static str {
 }
 
 /// What is wanted instead of the target that was given up.
-pub(crate) fn instead<'a>(want: &'a Want, view: &View, record: Option<&Record>, given_up: &GivenUp) -> Cow<'a, Want> {
+pub(crate) fn instead<'a, S: Strategy>(
+    want: &'a Want,
+    view: &S::View,
+    record: Option<&S::Record>,
+    given_up: &GivenUp,
+) -> Cow<'a, Want> {
     let mut instead = want.clone();
     match (given_up.way, record) {
-        (Way::Stopped, _) if bug::active(Bug::AbortTooLate) && record.is_some_and(|record| record.stage.is_some()) => {
+        (Way::Stopped, _) if bug::active(Bug::AbortTooLate) && record.is_some_and(Record::is_waiting) => {
             return Cow::Borrowed(want);
         }
         (Way::Stopped, _) => instead.paused = true,
-        (Way::Back, Some(record)) if record.reverting => instead.target = record.target.clone(),
+        (Way::Back, Some(record)) if record.is_reverting() => instead.target = record.target().clone(),
         (Way::Back, Some(record)) => {
-            instead.target = record.from.clone();
+            instead.target = record.from().clone();
             instead.allow_downgrade |= bug::active(Bug::DeadlineForcesDowngrade);
         }
         (Way::Back, None) if bug::active(Bug::GivenUpForgotten) => return Cow::Borrowed(want),
-        (Way::Back, None) => instead.target = standing(want, view),
+        (Way::Back, None) => instead.target = S::standing(want, view),
     }
     Cow::Owned(instead)
-}
-
-/// What stands at rest: the template's image, and the version that everybody runs.
-fn standing(want: &Want, view: &View) -> Target {
-    let members = view.quorum.members.known().into_iter().flatten();
-    let runs = members.filter_map(|(_, member)| member.version.known()).max();
-    Target { version: runs.unwrap_or(&want.target.version).clone(), image: view.workload.image.clone() }
 }

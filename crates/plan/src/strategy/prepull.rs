@@ -19,15 +19,13 @@ use crate::{
     gate::Outcome,
     hold::Hold,
     reason::Reason,
-    rolling::{
-        gates::ask::Ask,
-        known::{
-            decision::{Decision, SOON, Step, halt, wait},
-            pulls::{Pull, Pulls},
-            record::Record,
-            view::View,
-            want::{Target, Want},
-        },
+    strategy::{
+        decision::{Decision, SOON, halt, wait},
+        gates::Ask,
+        pulls::{Pull, Pulls},
+        seen::Seen,
+        step::{JobStep, Step},
+        want::{Target, Want},
     },
 };
 
@@ -38,31 +36,24 @@ pub const NAME: &str = "ImagePulled";
 const TOLD: usize = 3;
 
 /// The image is on every node that needs it, or nobody asked for that.
-pub(crate) fn pulled(ask: &Ask<'_>) -> Outcome {
-    let Some(deadline) = ask.want.pre_pull else { return Outcome::Pass };
-    let reverting = ask.record.is_some_and(|record| record.reverting);
-    // It was asked about before the permit was given. A Job that is gone since says nothing against that.
-    let permitted = ask.view.permitted().is_some_and(|pod| pod.name == ask.victim.name);
-    if reverting || permitted {
+pub(crate) fn pulled(ask: &impl Ask) -> Outcome {
+    let Some(deadline) = ask.want().pre_pull else { return Outcome::Pass };
+    if ask.needs_no_pull() {
         return Outcome::Pass;
     }
-    match of(&target(ask.want, ask.record).image, ask.view) {
-        Ok(pulls) => objection(pulls, deadline, ask.now).map_or(Outcome::Pass, Outcome::Hold),
+    match of(&ask.target().image, ask.seen()) {
+        Ok(pulls) => objection(pulls, deadline, ask.now()).map_or(Outcome::Pass, Outcome::Hold),
         Err(hold) => Outcome::Unknown(hold),
     }
 }
 
-fn target<'a>(want: &'a Want, record: Option<&'a Record>) -> &'a Target {
-    record.map_or(&want.target, |record| &record.target)
-}
-
 /// What is known of this image.
-fn of<'a>(image: &str, view: &'a View) -> Result<&'a Pulls, Hold> {
+fn of<'a>(image: &str, seen: &'a Seen) -> Result<&'a Pulls, Hold> {
     let unknown = |why: &str| {
         let message = format!("whether image {image} is on the nodes under the members is not known: {why}");
         Hold::new(Reason::AwaitingImage, message)
     };
-    match &view.pulls {
+    match &seen.pulls {
         Fact::Known(pulls) if pulls.image == image => Ok(pulls),
         Fact::Known(pulls) => Err(unknown(&format!("they were asked for {}", pulls.image))),
         Fact::Unknown(why) => Err(unknown(why)),
@@ -98,17 +89,23 @@ fn objection(pulls: &Pulls, deadline: Duration, now: Timestamp) -> Option<Hold> 
 }
 
 /// What to do about a hold of this gate; none where another one holds.
-pub(crate) fn next(want: &Want, view: &View, record: Option<&Record>, hold: &Hold, now: Timestamp) -> Option<Decision> {
+pub(crate) fn next<A: Step>(
+    want: &Want,
+    seen: &Seen,
+    target: &Target,
+    hold: &Hold,
+    now: Timestamp,
+) -> Option<Decision<A>> {
     if !matches!(hold.reason, Reason::AwaitingImage | Reason::ImageNotPullable) {
         return None;
     }
-    let (Some(deadline), Ok(pulls)) = (want.pre_pull, of(&target(want, record).image, view)) else {
+    let (Some(deadline), Ok(pulls)) = (want.pre_pull, of(&target.image, seen)) else {
         return Some(wait(hold.clone(), SOON));
     };
     let missing = pulls.nodes.iter().filter(|(_, pull)| **pull == Pull::Missing);
     let missing: Vec<String> = missing.map(|(node, _)| node.clone()).collect();
     if !missing.is_empty() {
-        return Some(Decision::Act(Step::PullImage { image: pulls.image.clone(), nodes: missing }));
+        return Some(Decision::Act(JobStep::PullImage { image: pulls.image.clone(), nodes: missing }.into()));
     }
     let given_up = |pull: &Pull| match pull {
         Pull::Failed(_) => true,

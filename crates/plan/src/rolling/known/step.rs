@@ -1,38 +1,28 @@
-//! What to do now: one step, or a reason not to.
+//! One step of the rolling strategy.
 
-use std::{fmt, time::Duration};
-
-use jiff::Timestamp;
+use std::fmt;
 
 use crate::{
-    gate::GateState,
     hold::Hold,
     quorum::MemberName,
-    rolling::known::{
-        approval::Approvals, parked::Parked, record::Record, request::GivenUp, snapshot::Attempt, workload::Strategy,
+    rolling::known::{Rolling, workload::Strategy},
+    strategy::{
+        decision,
+        step::{self, JobStep},
     },
 };
+
+/// What to do now about a quorum that is rolled.
+pub type Decision = decision::Decision<Step>;
+
+/// A decision about it, and what to record before it is carried out.
+pub type Plan = decision::Plan<Rolling>;
 
 /// One act. Whoever carries it out adds the fence: uid and resourceVersion of what the decision saw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Have a Job take a snapshot, before anything else is written (D2).
-    TakeSnapshot {
-        /// Which try. The Job's name comes from it, so that asking twice makes one Job.
-        attempt: Attempt,
-    },
-    /// Make the Job that a gate of this name waits for.
-    StartJob {
-        /// Which gate.
-        gate: String,
-    },
-    /// Have Jobs pull the new image, one on each of these nodes, before anybody stops.
-    PullImage {
-        /// Which.
-        image: String,
-        /// Where it is not on its way yet. A Job's name comes from what it does, so that asking twice makes one.
-        nodes: Vec<String>,
-    },
+    /// What Jobs do.
+    Job(JobStep),
     /// Write the pod template's image, with everything held in the same write (H8).
     WriteTemplate {
         /// The new image.
@@ -102,13 +92,16 @@ pub enum Step {
     },
 }
 
-impl Step {
-    /// The event's reason and the metric's label.
-    pub fn name(&self) -> &'static str {
+impl From<JobStep> for Step {
+    fn from(job: JobStep) -> Self {
+        Self::Job(job)
+    }
+}
+
+impl step::Step for Step {
+    fn name(&self) -> &'static str {
         match self {
-            Self::TakeSnapshot { .. } => "SnapshotBegun",
-            Self::StartJob { .. } => "JobStarted",
-            Self::PullImage { .. } => "ImagePullBegun",
+            Self::Job(job) => job.name(),
             Self::WriteTemplate { .. } => "TemplateWritten",
             Self::SwitchStrategy { .. } => "StrategySwitched",
             Self::PutBackStrategy => "StrategyPutBack",
@@ -123,17 +116,14 @@ impl Step {
         }
     }
 
-    /// The member that it is about.
-    pub fn member(&self) -> Option<&MemberName> {
+    fn member(&self) -> Option<&MemberName> {
         match self {
             Self::HandOver { from: pod, .. }
             | Self::Permit { pod, .. }
             | Self::TakeBack { pod, .. }
             | Self::DeletePod { pod, .. }
             | Self::Replace { pod, .. } => Some(pod),
-            Self::TakeSnapshot { .. }
-            | Self::StartJob { .. }
-            | Self::PullImage { .. }
+            Self::Job(_)
             | Self::WriteTemplate { .. }
             | Self::SwitchStrategy { .. }
             | Self::PutBackStrategy
@@ -143,28 +133,29 @@ impl Step {
         }
     }
 
-    /// Whether it takes that member down or moves leadership: everything about a member does, but to leave it alone after all.
-    pub fn disturbs(&self) -> bool {
+    /// Everything about a member does, but to leave it alone after all.
+    fn disturbs(&self) -> bool {
         self.member().is_some() && !matches!(self, Self::TakeBack { .. })
     }
 
-    /// Whether it must rest on fresh evidence: what disturbs a member, and what leaves the set open to be rolled. What is held or taken back
-    /// is so at any age.
-    pub fn rests_on_evidence(&self) -> bool {
+    /// What disturbs a member, and what leaves the set open to be rolled. What is held or taken back is so at any age.
+    fn rests_on_evidence(&self) -> bool {
         self.disturbs() || matches!(self, Self::SwitchStrategy { .. })
+    }
+
+    fn moves_leadership(&self) -> bool {
+        matches!(self, Self::HandOver { .. })
+    }
+
+    fn job(&self) -> Option<&JobStep> {
+        if let Self::Job(job) = self { Some(job) } else { None }
     }
 }
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TakeSnapshot { attempt } => {
-                write!(f, "take a snapshot before the upgrade to {} (attempt {})", attempt.target, attempt.number)
-            }
-            Self::StartJob { gate } => write!(f, "run the Job of {gate}"),
-            Self::PullImage { image, nodes } => {
-                write!(f, "pull image {image} on {} before anybody stops", nodes.join(", "))
-            }
+            Self::Job(job) => job.fmt(f),
             Self::WriteTemplate { image, .. } => write!(f, "write image {image} into the template, everything held"),
             Self::SwitchStrategy { partition } => {
                 write!(f, "set the update strategy to RollingUpdate (partition {partition}), the template unchanged")
@@ -190,77 +181,4 @@ impl fmt::Display for Step {
             Self::Park { partition } => write!(f, "hold all pods at the reached version (partition {partition})"),
         }
     }
-}
-
-/// What to do now.
-#[must_use]
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// Exactly one act, then look again.
-    Act(Step),
-    /// Something will happen by itself; look again at the latest after this long.
-    Wait {
-        /// What is waited for.
-        on: Hold,
-        /// The safety net; an event usually comes first.
-        recheck: Duration,
-    },
-    /// A person must look; nothing moves before.
-    Halt {
-        /// What for.
-        on: Hold,
-    },
-    /// What is wanted is what is there.
-    Done,
-}
-
-impl Decision {
-    /// The same, looked at again at the very moment when its hold ends, where that is known.
-    pub(crate) fn punctual(self, now: Timestamp) -> Self {
-        match self {
-            Self::Wait { on: on @ Hold { until: Some(until), .. }, .. } if until > now => {
-                Self::Wait { recheck: until.duration_since(now).unsigned_abs(), on }
-            }
-            Self::Wait { .. } | Self::Act(_) | Self::Halt { .. } | Self::Done => self,
-        }
-    }
-}
-
-/// A decision, and what to record before it is carried out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// What to do.
-    pub decision: Decision,
-    /// The upgrade that is under way after this decision; none at rest.
-    pub record: Option<Record>,
-    /// What every gate says of the next disruptive step, in their order; empty where there is none to take.
-    pub gates: Vec<GateState>,
-    /// What was approved, and what is asked now.
-    pub approvals: Approvals,
-    /// The target that is given up after this decision.
-    pub given_up: Option<GivenUp>,
-    /// The partition that is ours while no upgrade is under way; none where it is not.
-    pub parked: Option<Parked>,
-    /// What people ask for once was answered.
-    pub heard: bool,
-    /// The last try to take a snapshot; none where there was none.
-    pub attempt: Option<Attempt>,
-}
-
-/// While a permit stands or leadership moves, seconds count.
-pub(crate) const WATCHFUL: Duration = Duration::from_secs(1);
-
-/// Something is on its way; an event usually comes first, but applications send none.
-pub(crate) const SOON: Duration = Duration::from_secs(2);
-
-pub(crate) fn wait(on: Hold, recheck: Duration) -> Decision {
-    Decision::Wait { on, recheck }
-}
-
-pub(crate) fn halt(on: Hold) -> Decision {
-    Decision::Halt { on }
-}
-
-pub(crate) fn wait_or_halt(on: Hold) -> Decision {
-    if on.reason.needs_a_person() { halt(on) } else { wait(on, SOON) }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use crate::{approval::Mode, path::Path, rolling::known::order::Order, version::Version, window::Window};
+use crate::{approval::Mode, path::Path, version::Version, window::Window};
 
 /// A version and the image that brings it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +57,15 @@ pub enum Trigger {
     Version,
     /// Another template: Helm or Git writes it, under OnDelete, and we only replace the pods (X7).
     Template,
+}
+
+/// Who goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr)]
+pub enum Order {
+    /// Highest ordinal first, held by the StatefulSet's partition.
+    ReverseOrdinal,
+    /// Followers first and the leader last, each pod deleted by us under OnDelete.
+    LeaderLast,
 }
 
 /// What is done by itself when a stage takes too long.

@@ -18,14 +18,51 @@ use crate::{
     fact::Fact,
     hold::Hold,
     reason::Reason,
-    rolling::known::{
-        decision::{Decision, SOON, Step, halt, wait},
-        record::Record,
-        snapshot::{Attempt, Progress, Snapshot},
-        view::View,
-        want::Want,
+    strategy::{
+        Record, Strategy,
+        decision::{Decision, SOON, halt, wait},
+        seen::Seen,
+        step::{JobStep, Step},
+        want::{Target, Want},
     },
 };
+
+/// One try to take a snapshot, as recorded before it is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Grows by one, and never comes again.
+    pub number: u32,
+    /// The upgrade that it is for.
+    pub target: Target,
+    /// When it was asked for.
+    pub since: Timestamp,
+    /// An upgrade has begun with it.
+    pub spent: bool,
+}
+
+/// A snapshot that is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// How long it is.
+    pub bytes: u64,
+    /// Its checksum, in hexadecimal digits.
+    pub sha256: String,
+    /// Where it is.
+    pub place: String,
+}
+
+/// What became of the attempt's Job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// There is no such Job, or no attempt.
+    Missing,
+    /// It has not ended.
+    Running,
+    /// It has ended well.
+    Done(Snapshot),
+    /// It has ended badly, or is not ours. The text is for a person.
+    Failed(String),
+}
 
 /// What was taken longer ago than this is not the state that an upgrade begins with.
 pub const FRESH: Duration = Duration::from_hours(1);
@@ -34,11 +71,11 @@ pub const FRESH: Duration = Duration::from_hours(1);
 const GRACE: Duration = Duration::from_mins(1);
 
 /// The snapshot that the upgrade to `want.target` begins with, none where nobody wants one; or what comes first.
-pub(crate) fn before(want: &Want, view: &View, now: Timestamp) -> Result<Option<Snapshot>, Decision> {
+pub(crate) fn before<A: Step>(want: &Want, seen: &Seen, now: Timestamp) -> Result<Option<Snapshot>, Decision<A>> {
     let Some(deadline) = want.snapshot else { return Ok(None) };
-    let Some(attempt) = &view.attempt else {
+    let Some(attempt) = &seen.attempt else {
         // Never two at once, whatever became of the record of the first.
-        let runs = view.snapshot == Fact::Known(Progress::Running);
+        let runs = seen.snapshot == Fact::Known(Progress::Running);
         let hold = Hold::new(Reason::AwaitingSnapshot, "a snapshot that is not on record is being taken");
         return Err(if runs { wait(hold, SOON) } else { take(want, 1, now) });
     };
@@ -47,7 +84,7 @@ pub(crate) fn before(want: &Want, view: &View, now: Timestamp) -> Result<Option<
     }
     let next = || Err(take(want, attempt.number.saturating_add(1), now));
     let another = attempt.spent || attempt.target != want.target;
-    match &view.snapshot {
+    match &seen.snapshot {
         Fact::Unknown(why) => Err(wait(awaiting(attempt, &format!("what became of it is not known: {why}")), SOON)),
         // Also where it is for another upgrade: the old one must have ended before the next is asked for (H6).
         Fact::Known(Progress::Running) => {
@@ -57,10 +94,10 @@ pub(crate) fn before(want: &Want, view: &View, now: Timestamp) -> Result<Option<
         Fact::Known(_) if another => next(),
         // Its Job would come too late, and knows that.
         Fact::Known(Progress::Missing) if is_past(attempt, deadline, now) => next(),
-        Fact::Known(Progress::Missing) => Err(Decision::Act(Step::TakeSnapshot { attempt: attempt.clone() })),
+        Fact::Known(Progress::Missing) => Err(Decision::Act(JobStep::TakeSnapshot { attempt: attempt.clone() }.into())),
         Fact::Known(Progress::Done(_)) if is_past(attempt, FRESH, now) => next(),
         Fact::Known(Progress::Done(snapshot)) => Ok(Some(snapshot.clone())),
-        Fact::Known(Progress::Failed(_)) if view.resumed || view.requests.retry => next(),
+        Fact::Known(Progress::Failed(_)) if seen.resumed || seen.requests.retry => next(),
         Fact::Known(Progress::Failed(why)) => Err(halt(Hold::new(
             Reason::SnapshotFailed,
             format!("no snapshot before the upgrade to {}, attempt {}: {why}", attempt.target, attempt.number),
@@ -69,17 +106,23 @@ pub(crate) fn before(want: &Want, view: &View, now: Timestamp) -> Result<Option<
 }
 
 /// The attempt to record with a decision: the one that is about to be made, or the last one, which an upgrade that begins uses up.
-pub(crate) fn attempt(decision: &Decision, view: &View, record: Option<&Record>) -> Option<Attempt> {
-    if let Decision::Act(Step::TakeSnapshot { attempt }) = decision {
+pub(crate) fn attempt<S: Strategy>(
+    decision: &Decision<S::Step>,
+    view: &S::View,
+    record: Option<&S::Record>,
+) -> Option<Attempt> {
+    if let Decision::Act(step) = decision
+        && let Some(JobStep::TakeSnapshot { attempt }) = step.job()
+    {
         return Some(attempt.clone());
     }
-    let begins = record.is_some_and(|record| view.record.as_ref().is_none_or(|before| before.target != record.target));
-    view.attempt.clone().map(|attempt| Attempt { spent: attempt.spent || begins, ..attempt })
+    let begins = record.is_some_and(|record| S::recorded(view).is_none_or(|before| before.target() != record.target()));
+    view.as_ref().attempt.clone().map(|attempt| Attempt { spent: attempt.spent || begins, ..attempt })
 }
 
-fn take(want: &Want, number: u32, now: Timestamp) -> Decision {
+fn take<A: Step>(want: &Want, number: u32, now: Timestamp) -> Decision<A> {
     let attempt = Attempt { number, target: want.target.clone(), since: now, spent: false };
-    Decision::Act(Step::TakeSnapshot { attempt })
+    Decision::Act(JobStep::TakeSnapshot { attempt }.into())
 }
 
 fn awaiting(attempt: &Attempt, what: &str) -> Hold {

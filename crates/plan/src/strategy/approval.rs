@@ -16,32 +16,46 @@ use crate::{
     hold::Hold,
     quorum::MemberName,
     reason::Reason,
-    rolling::{
-        gates::ask::Ask,
-        known::{
-            approval::{Approvals, Question},
-            record::Record,
-            view::View,
-            want::{Target, Want},
-        },
+    strategy::{
+        Record, Strategy,
+        gates::Ask,
+        seen::Seen,
+        want::{Target, Want},
     },
 };
 
-fn target<'a>(want: &'a Want, record: Option<&'a Record>) -> &'a Target {
-    record.map_or(&want.target, |record| &record.target)
+/// What a person is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Where the upgrade goes.
+    pub target: Target,
+    /// Who leads and would hand over; none where the upgrade itself is asked about.
+    pub hand_over: Option<MemberName>,
+}
+
+/// Where approvals stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Approvals {
+    /// A token came that was not handled yet.
+    pub fresh: bool,
+    /// What is asked, as recorded.
+    pub asked: Option<Question>,
+    /// What was approved and still counts.
+    pub granted: Vec<Question>,
 }
 
 /// Takes a token in: what was asked is approved. What was approved for another target, or for a hand-over that is done, is dropped.
-pub(crate) fn take_in<'a>(want: &Want, view: &'a View) -> Cow<'a, View> {
-    let Approvals { fresh, asked, granted } = &view.approvals;
+pub(crate) fn take_in<'a, S: Strategy>(want: &Want, view: &'a S::View) -> Cow<'a, S::View> {
+    let seen: &Seen = view.as_ref();
+    let Approvals { fresh, asked, granted } = &seen.approvals;
     let mut counts = granted.clone();
     if let Some(asked) = asked.as_ref().filter(|asked| *fresh && !granted.contains(asked)) {
         counts.push(asked.clone());
     }
     counts.retain(|question| {
-        let moved = |from: &MemberName| view.quorum.leader.known().is_some_and(|leader| leader != from);
+        let moved = |from: &MemberName| seen.quorum.leader.known().is_some_and(|leader| leader != from);
         // What is wanted counts also while another upgrade is under way: it may take that one's place.
-        let meant = [Some(&want.target), view.record.as_ref().map(|record| &record.target)];
+        let meant = [Some(&want.target), S::recorded(view).map(Record::target)];
         let same = meant.contains(&Some(&question.target)) || bug::active(Bug::ApprovalOfAnother);
         same && !question.hand_over.as_ref().is_some_and(moved)
     });
@@ -49,43 +63,47 @@ pub(crate) fn take_in<'a>(want: &Want, view: &'a View) -> Cow<'a, View> {
         return Cow::Borrowed(view);
     }
     let approvals = Approvals { fresh: false, asked: asked.clone(), granted: counts };
-    Cow::Owned(View { approvals, ..view.clone() })
+    let mut view = view.clone();
+    view.as_mut().approvals = approvals;
+    Cow::Owned(view)
 }
 
-/// What to record and to show: the question, where the gate holds.
-pub(crate) fn outlook(want: &Want, view: &View, record: Option<&Record>, gates: &[GateState]) -> Approvals {
-    if record.is_none() && gates.is_empty() {
+/// What to record and to show: the question, where the gate holds. It is about the upgrade that is under way, if that is `about` one, and
+/// otherwise about the one that is wanted.
+pub(crate) fn outlook(want: &Want, seen: &Seen, about: Option<&Target>, gates: &[GateState]) -> Approvals {
+    if about.is_none() && gates.is_empty() {
         // There is nothing to do, so whatever was approved is done.
         return Approvals::default();
     }
-    let leader = || view.quorum.leader.known().filter(|_| want.approval == Mode::BeforeEachHandOver).cloned();
+    let target = about.unwrap_or(&want.target);
+    let leader = || seen.quorum.leader.known().filter(|_| want.approval == Mode::BeforeEachHandOver).cloned();
     let state = gates.iter().find(|gate| gate.name == NAME).map(|gate| gate.state);
     let asked = match state {
-        Some(State::Holding) => Some(Question { target: target(want, record).clone(), hand_over: leader() }),
+        Some(State::Holding) => Some(Question { target: target.clone(), hand_over: leader() }),
         Some(State::Passed | State::Overridden | State::NotAsked) => None,
         // Nobody can tell at the moment: who is about to answer shall not answer in vain.
         Some(State::Unknown) | None => {
-            let stands = |asked: &&Question| record.is_some() && asked.target == *target(want, record);
-            view.approvals.asked.as_ref().filter(stands).cloned()
+            let stands = |asked: &&Question| about.is_some() && asked.target == *target;
+            seen.approvals.asked.as_ref().filter(stands).cloned()
         }
     };
-    Approvals { fresh: false, asked, granted: view.approvals.granted.clone() }
+    Approvals { fresh: false, asked, granted: seen.approvals.granted.clone() }
 }
 
 /// What is about to be done was approved.
-pub(crate) fn approved(ask: &Ask<'_>) -> Outcome {
-    let target = target(ask.want, ask.record);
-    let hand_over = match (ask.want.approval, &ask.view.quorum.leader) {
+pub(crate) fn approved(ask: &impl Ask) -> Outcome {
+    let (seen, target) = (ask.seen(), ask.target());
+    let hand_over = match (ask.want().approval, &seen.quorum.leader) {
         (Mode::None, _) => return Outcome::Pass,
         (Mode::BeforeUpgrade, _) => None,
         // Whose turn it is when an upgrade begins is not about to be disturbed yet.
-        (Mode::BeforeEachHandOver, _) if ask.record.is_none() => return Outcome::Pass,
+        (Mode::BeforeEachHandOver, _) if ask.under_way().is_none() => return Outcome::Pass,
         (Mode::BeforeEachHandOver, Fact::Unknown(why)) => {
             let message = format!("whether leadership would have to move is not known: {why}");
             return Outcome::Unknown(Hold::new(Reason::LeaderUnknown, message));
         }
         (Mode::BeforeEachHandOver, Fact::Known(leader)) => {
-            if *leader != ask.victim.name || ask.view.quorum.size() == 1 {
+            if leader != ask.member() || seen.quorum.size() == 1 {
                 return Outcome::Pass;
             }
             Some(leader.clone())
@@ -96,7 +114,7 @@ pub(crate) fn approved(ask: &Ask<'_>) -> Outcome {
         **granted == question
             || (bug::active(Bug::ApprovalOfAnother) && granted.hand_over.is_some() == question.hand_over.is_some())
     };
-    if ask.view.approvals.granted.iter().any(|granted| same(&granted)) {
+    if seen.approvals.granted.iter().any(|granted| same(&granted)) {
         return Outcome::Pass;
     }
     let message = match &question.hand_over {

@@ -1,0 +1,87 @@
+//! The rolling strategy, as the operator carries it out: its decisions are [`windlass_plan::rolling`]'s.
+
+pub mod execute;
+pub mod report;
+pub mod view;
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use windlass_api::{QuorumCluster, QuorumClusterStatus, status::MemberStatus, translate};
+use windlass_plan::{
+    Hold, Plan, Record, Step, View, Want,
+    rolling::{known::Rolling, permit, takeover},
+    strategy::want::Trigger,
+};
+
+use crate::{
+    actor::Actor,
+    error::Error,
+    quorum::{finalize, observe::Observed, pass::Recorded, strategy::Strategy},
+};
+
+impl Strategy for Rolling {
+    fn view(resource: &QuorumCluster, observed: &Observed, set: &StatefulSet, image: String) -> Result<View, Hold> {
+        let upgrade = resource.status.as_ref().and_then(|status| status.upgrade.as_ref());
+        let record = upgrade.map(translate::record).transpose()?;
+        view::view(resource, observed, set, image, record)
+    }
+
+    fn as_it_stands(resource: &QuorumCluster, observed: &Observed) -> Option<View> {
+        view::as_it_stands(resource, observed)
+    }
+
+    fn refine(resource: &QuorumCluster, view: &View, want: &mut Want) {
+        // The deadline is for getting ready; for how long a pod must stay so is the StatefulSet's to say.
+        want.deadlines.ready = want.deadlines.ready.saturating_add(view.workload.min_ready);
+        if resource.spec.image.is_none()
+            && want.trigger == Trigger::Version
+            && let Some(record) = &view.record
+            && want.target.version == record.from.version
+        {
+            // The way back leads to the very image that it came from, digest and all.
+            want.target.image.clone_from(&record.from.image);
+        }
+    }
+
+    fn may_need_snapshot(view: &View) -> bool {
+        view.record.as_ref().is_none_or(|record| record.next_target.is_some())
+    }
+
+    fn stand_down(resource: &QuorumCluster, view: &View, because: &Hold) -> Option<Plan> {
+        permit::stand_down(resource.spec.trigger.into(), view, because)
+    }
+
+    fn take_over(want: &Want, view: &View, now: jiff::Timestamp) -> Option<(Step, Record)> {
+        takeover::finish(want, view, now)
+    }
+
+    async fn execute(
+        actor: Actor<'_>,
+        recorded: &Recorded,
+        observed: &Observed,
+        set: &StatefulSet,
+        step: &Step,
+    ) -> Result<(), Error> {
+        execute::execute(actor, recorded, observed, set, step).await
+    }
+
+    async fn let_go(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed) -> Result<(), Error> {
+        finalize::finalize(actor, resource, observed).await
+    }
+
+    fn write_record(status: &mut QuorumClusterStatus, view: &View, record: Option<&Record>, intent: Option<String>) {
+        status.upgrade = record.map(|record| translate::upgrade(record, view.workload.replicas, intent));
+    }
+
+    fn write_rest(status: &mut QuorumClusterStatus, observed: &Observed, view: &View, plan: &Plan) {
+        report::write_rest(status, observed, view, plan);
+    }
+
+    /// A switch of the strategy is made before the upgrade that it is for.
+    fn begins_unrecorded(step: &Step) -> bool {
+        matches!(step, Step::SwitchStrategy { .. })
+    }
+
+    fn members(resource: &QuorumCluster, view: &View, record: Option<&Record>) -> Vec<MemberStatus> {
+        report::members(view, record, resource.spec.upgrade.max_lag_entries)
+    }
+}

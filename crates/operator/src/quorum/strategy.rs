@@ -1,0 +1,76 @@
+//! What the operator needs of a strategy beyond its decisions: where its view comes from, how a step of it is carried out, and what it writes
+//! into the status. Reading, claiming, gates, Jobs, events and everything else is the same for all.
+
+use std::future::Future;
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use windlass_api::{QuorumCluster, QuorumClusterStatus, status::MemberStatus};
+use windlass_plan::{
+    Hold, Want,
+    strategy::{self, decision::Plan},
+};
+
+use crate::{
+    actor::Actor,
+    error::Error,
+    quorum::{observe::Observed, pass::Recorded},
+};
+
+/// A way to bring a quorum from one version to another, as the operator carries it out.
+pub trait Strategy: strategy::Strategy + Sized {
+    /// What its decisions are made from, as it was read.
+    fn view(
+        resource: &QuorumCluster,
+        observed: &Observed,
+        set: &StatefulSet,
+        image: String,
+    ) -> Result<Self::View, Hold>;
+
+    /// The same whatever is wrong with what is wanted: enough to take back what stands, not to go on.
+    fn as_it_stands(resource: &QuorumCluster, observed: &Observed) -> Option<Self::View>;
+
+    /// Brings what is wanted into line with what was seen.
+    fn refine(resource: &QuorumCluster, view: &Self::View, want: &mut Want);
+
+    /// A snapshot may be the next thing to take.
+    fn may_need_snapshot(view: &Self::View) -> bool;
+
+    /// What is left to do where nothing can be decided; none where nothing is.
+    fn stand_down(resource: &QuorumCluster, view: &Self::View, because: &Hold) -> Option<Plan<Self>>;
+
+    /// What a predecessor had begun that can't be fenced and must be finished before anything else (H6).
+    fn take_over(want: &Want, view: &Self::View, now: jiff::Timestamp) -> Option<(Self::Step, Self::Record)>;
+
+    /// Carries out one of its own steps: one fenced write, or one call.
+    fn execute(
+        actor: Actor<'_>,
+        recorded: &Recorded,
+        observed: &Observed,
+        set: &StatefulSet,
+        step: &Self::Step,
+    ) -> impl Future<Output = Result<(), Error>>;
+
+    /// The resource is being deleted: leaves everything in order and lets it go.
+    fn let_go(
+        actor: Actor<'_>,
+        resource: &QuorumCluster,
+        observed: &Observed,
+    ) -> impl Future<Output = Result<(), Error>>;
+
+    /// Writes its record into the status, with the step that is about to be taken.
+    fn write_record(
+        status: &mut QuorumClusterStatus,
+        view: &Self::View,
+        record: Option<&Self::Record>,
+        intent: Option<String>,
+    );
+
+    /// Writes what else it has to say with a plan.
+    fn write_rest(status: &mut QuorumClusterStatus, observed: &Observed, view: &Self::View, plan: &Plan<Self>);
+
+    /// It begins something though nothing is on record yet.
+    fn begins_unrecorded(step: &Self::Step) -> bool;
+
+    /// The members as seen, in their order.
+    fn members(resource: &QuorumCluster, view: &Self::View, record: Option<&Self::Record>) -> Vec<MemberStatus>;
+}

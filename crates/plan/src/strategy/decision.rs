@@ -1,0 +1,84 @@
+//! What to do now: one step of a strategy, or a reason not to; and what is recorded with it.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::{
+    gate::GateState,
+    hold::Hold,
+    strategy::{Strategy, approval::Approvals, request::GivenUp, snapshot::Attempt},
+};
+
+/// What to do now.
+#[must_use]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision<A> {
+    /// Exactly one act, then look again.
+    Act(A),
+    /// Something will happen by itself; look again at the latest after this long.
+    Wait {
+        /// What is waited for.
+        on: Hold,
+        /// The safety net; an event usually comes first.
+        recheck: Duration,
+    },
+    /// A person must look; nothing moves before.
+    Halt {
+        /// What for.
+        on: Hold,
+    },
+    /// What is wanted is what is there.
+    Done,
+}
+
+impl<A> Decision<A> {
+    /// The same, looked at again at the very moment when its hold ends, where that is known.
+    pub(crate) fn punctual(self, now: Timestamp) -> Self {
+        match self {
+            Self::Wait { on: on @ Hold { until: Some(until), .. }, .. } if until > now => {
+                Self::Wait { recheck: until.duration_since(now).unsigned_abs(), on }
+            }
+            Self::Wait { .. } | Self::Act(_) | Self::Halt { .. } | Self::Done => self,
+        }
+    }
+}
+
+/// A decision, and what to record before it is carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan<S: Strategy> {
+    /// What to do.
+    pub decision: Decision<S::Step>,
+    /// The upgrade that is under way after this decision; none at rest.
+    pub record: Option<S::Record>,
+    /// What every gate says of the next disruptive step, in their order; empty where there is none to take.
+    pub gates: Vec<GateState>,
+    /// What was approved, and what is asked now.
+    pub approvals: Approvals,
+    /// The target that is given up after this decision.
+    pub given_up: Option<GivenUp>,
+    /// What the strategy keeps beside its record.
+    pub kept: S::Kept,
+    /// What people ask for once was answered.
+    pub heard: bool,
+    /// The last try to take a snapshot; none where there was none.
+    pub attempt: Option<Attempt>,
+}
+
+/// While a permit stands or leadership moves, seconds count.
+pub(crate) const WATCHFUL: Duration = Duration::from_secs(1);
+
+/// Something is on its way; an event usually comes first, but applications send none.
+pub(crate) const SOON: Duration = Duration::from_secs(2);
+
+pub(crate) fn wait<A>(on: Hold, recheck: Duration) -> Decision<A> {
+    Decision::Wait { on, recheck }
+}
+
+pub(crate) fn halt<A>(on: Hold) -> Decision<A> {
+    Decision::Halt { on }
+}
+
+pub(crate) fn wait_or_halt<A>(on: Hold) -> Decision<A> {
+    if on.reason.needs_a_person() { halt(on) } else { wait(on, SOON) }
+}

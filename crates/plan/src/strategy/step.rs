@@ -1,0 +1,78 @@
+//! One act of a strategy, as far as everybody needs to know it, and those acts that every strategy has.
+
+use std::fmt::{self, Debug, Display};
+
+use crate::{quorum::MemberName, strategy::snapshot::Attempt};
+
+/// One act. Its text says to a person what is about to happen. Whoever carries it out adds the fence: uid and resourceVersion of what the
+/// decision saw.
+pub trait Step: Clone + Debug + Display + PartialEq + Eq + From<JobStep> {
+    /// The event's reason and the metric's label.
+    fn name(&self) -> &'static str;
+
+    /// The member that it is about.
+    fn member(&self) -> Option<&MemberName>;
+
+    /// Whether it takes that member down or moves leadership.
+    fn disturbs(&self) -> bool;
+
+    /// Whether it must rest on fresh evidence: what disturbs a member, and whatever else would not be harmless later.
+    fn rests_on_evidence(&self) -> bool {
+        self.disturbs()
+    }
+
+    /// Whether it moves leadership, which is tried a few times only.
+    fn moves_leadership(&self) -> bool {
+        false
+    }
+
+    /// What a Job is asked to do, where a Job does it.
+    fn job(&self) -> Option<&JobStep>;
+}
+
+/// What Jobs are asked to do, whatever the strategy. Each is written down before it is asked for (H1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobStep {
+    /// Take a snapshot, before anything else is written (D2).
+    TakeSnapshot {
+        /// Which try. The Job's name comes from it, so that asking twice makes one Job.
+        attempt: Attempt,
+    },
+    /// Do what a gate of this name waits for.
+    Answer {
+        /// Which gate.
+        gate: String,
+    },
+    /// Pull the new image, one Job on each of these nodes, before anybody stops.
+    PullImage {
+        /// Which.
+        image: String,
+        /// Where it is not on its way yet. A Job's name comes from what it does, so that asking twice makes one.
+        nodes: Vec<String>,
+    },
+}
+
+impl JobStep {
+    /// The event's reason and the metric's label.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::TakeSnapshot { .. } => "SnapshotBegun",
+            Self::Answer { .. } => "JobStarted",
+            Self::PullImage { .. } => "ImagePullBegun",
+        }
+    }
+}
+
+impl Display for JobStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TakeSnapshot { attempt } => {
+                write!(f, "take a snapshot before the upgrade to {} (attempt {})", attempt.target, attempt.number)
+            }
+            Self::Answer { gate } => write!(f, "run the Job of {gate}"),
+            Self::PullImage { image, nodes } => {
+                write!(f, "pull image {image} on {} before anybody stops", nodes.join(", "))
+            }
+        }
+    }
+}
