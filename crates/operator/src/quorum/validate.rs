@@ -22,6 +22,7 @@ use windlass_plan::{
 
 use crate::{
     jobs::snapshot,
+    members::{auth, system::capabilities},
     quorum::{
         budget, gates,
         observe::{Observed, Sibling},
@@ -64,10 +65,10 @@ pub fn validate(resource: &QuorumCluster, observed: &Observed) -> Result<Validat
     if let Err(error) = &observed.http {
         return Err(Hold::new(Reason::InvalidSpec, error.to_string()));
     }
-    if let Err(why) = resource.spec.system.check_auth() {
+    if let Err(why) = auth::check(&resource.spec.system) {
         return Err(Hold::new(Reason::InvalidSpec, format!("spec.system.auth: {why}")));
     }
-    let mut want = translate::want(&resource.spec, &view.workload.image)?;
+    let mut want = translate::want(&resource.spec, &capabilities(&resource.spec.system), &view.workload.image)?;
     // The deadline is for getting ready; for how long a pod must stay so is the StatefulSet's to say.
     want.deadlines.ready = want.deadlines.ready.saturating_add(view.workload.min_ready);
     if want.snapshot.is_some()

@@ -14,7 +14,7 @@ use windlass_systems::{
     openbao::{Answer, Raft, RaftServer, Said, State},
 };
 
-use super::{said, silence};
+use super::super::answers::{said, silence};
 use crate::members::place::{Place, Seen};
 
 /// What is known of a quorum whose members are in these places.

@@ -11,7 +11,7 @@ use windlass_plan::{
 };
 use windlass_systems::http::{Answer, Field, Leader, Said};
 
-use super::{said, silence};
+use super::super::answers::{said, silence};
 use crate::members::place::{Place, Seen};
 
 /// What is known of a quorum whose members are in these places.

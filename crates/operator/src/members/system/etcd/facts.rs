@@ -14,7 +14,7 @@ use windlass_systems::{
     etcd::{Answer, EtcdMember, Health, Said},
 };
 
-use super::{said, silence};
+use super::super::answers::{said, silence};
 use crate::members::place::{Place, Seen};
 
 /// What is known of an etcd quorum whose members are in these places.

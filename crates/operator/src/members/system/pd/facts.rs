@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use windlass_plan::{Fact, Member, MemberName, Quorum, Version, quorum::majority};
 use windlass_systems::pd::{Answer, PdMember, Ready, Said};
 
-use super::{said, silence};
+use super::super::answers::{said, silence};
 use crate::members::place::{Place, Seen};
 
 /// What is known of a PD quorum whose members are in these places.
