@@ -6,12 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass_plan::{
-    approval::Mode,
-    bug::{self, Bug},
-    gate::When,
-    path::{self, Path},
-};
+use windlass_plan::{approval::Mode, gate::When};
 
 use crate::status::QuorumClusterStatus;
 
@@ -175,38 +170,6 @@ impl SystemType {
             Self::Http => "Http",
         }
     }
-
-    /// What is wrong with this way to get a token: the operator logs in to OpenBao and Vault, and to nothing else that listens there (H41).
-    fn check_auth(self, auth: &Auth) -> Result<(), &'static str> {
-        match self {
-            Self::Pd => Err("the type Pd takes none"),
-            Self::Etcd if auth.password_secret.is_none() => Err("the type Etcd takes a user from passwordSecret alone"),
-            Self::Http if auth.token_secret.is_none() => Err("the type Http takes a token from tokenSecret alone"),
-            Self::OpenBao | Self::Vault if auth.password_secret.is_some() => {
-                Err("the types OpenBao and Vault take tokenSecret, kubernetes or jwt")
-            }
-            Self::Etcd | Self::OpenBao | Self::Vault | Self::Http => Ok(()),
-        }
-    }
-
-    /// Whether it gives a snapshot of its data.
-    pub fn gives_snapshots(self) -> bool {
-        match self {
-            Self::Pd | Self::Http => false,
-            Self::Etcd | Self::OpenBao | Self::Vault => true,
-        }
-    }
-
-    /// Which ways between its versions there are.
-    pub fn path(self) -> Path {
-        match self {
-            Self::Pd => path::PD,
-            Self::Etcd => path::ETCD,
-            Self::OpenBao => path::OPENBAO,
-            Self::Vault => path::VAULT,
-            Self::Http => path::HTTP,
-        }
-    }
 }
 
 /// The quorum system.
@@ -237,31 +200,6 @@ pub struct System {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<Http>,
 }
-
-impl System {
-    /// What is wrong with the way to get a token, if there is one: also in a resource that is older than the schema's rules.
-    pub fn check_auth(&self) -> Result<(), &'static str> {
-        let Some(auth) = &self.auth else { return Ok(()) };
-        self.type_.check_auth(auth)?;
-        if self.tls.is_none() && !auth.allow_plaintext && !bug::active(Bug::PlaintextLogin) {
-            return Err(NEEDS_TLS);
-        }
-        Ok(())
-    }
-
-    /// Whether it can be told who shall lead next.
-    pub fn names_target(&self) -> bool {
-        match self.type_ {
-            SystemType::Pd | SystemType::Etcd => true,
-            SystemType::OpenBao | SystemType::Vault => false,
-            SystemType::Http => self.http.as_ref().is_some_and(|http| http.hand_over.names_target()),
-        }
-    }
-}
-
-/// Why a token is not sent.
-const NEEDS_TLS: &str =
-    "without tls, whoever can listen to the network has the token: set tls, or auth.allowPlaintext to accept that";
 
 fn default_port() -> i32 {
     2379
@@ -443,7 +381,8 @@ pub struct HttpHandOver {
 }
 
 impl HttpHandOver {
-    fn names_target(&self) -> bool {
+    /// Whether it says who shall lead next.
+    pub fn names_target(&self) -> bool {
         self.path_cel.is_some() || self.body_cel.is_some()
     }
 }

@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use windlass_images::Reference;
 use windlass_plan::{
     Hold, MemberName, Reason, Version, Want,
+    capabilities::Capabilities,
     fence::{self, ElectionId, Recorded},
     gate::GateState,
     rolling::{
@@ -37,8 +38,8 @@ use crate::{
     },
 };
 
-/// What the spec asks for, given the image that the StatefulSet names today.
-pub fn want(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Want, Hold> {
+/// What the spec asks for, of a system that can do this, given the image that the StatefulSet names today.
+pub fn want(spec: &QuorumClusterSpec, can: &Capabilities, todays_image: &str) -> Result<Want, Hold> {
     Ok(Want {
         target: match spec.trigger {
             Trigger::Version => target(spec, todays_image)?,
@@ -46,16 +47,16 @@ pub fn want(spec: &QuorumClusterSpec, todays_image: &str) -> Result<Want, Hold> 
         },
         trigger: spec.trigger.into(),
         on_deadline: spec.on_deadline.into(),
-        path: spec.system.type_.path(),
+        path: can.path,
         order: spec.update_strategy.rolling_update.order.map(order),
-        names_target: spec.system.names_target(),
+        names_target: can.hand_over.names_target(),
         paused: spec.paused,
         allow_downgrade: spec.policy.allow_downgrade,
         accept_downtime: spec.policy.accept_downtime,
         accept_non_voters: spec.policy.accept_non_voters,
         accept_owners: spec.policy.accept_owners.iter().cloned().collect(),
         deadlines: deadlines(&spec.upgrade.deadlines)?,
-        snapshot: snapshot_deadline(spec)?,
+        snapshot: snapshot(spec, can)?,
         pre_pull: pull_deadline(spec)?,
         max_lag: u64::try_from(spec.upgrade.max_lag_entries)
             .map_err(|error| invalid("spec.upgrade.maxLagEntries", &error))?,
@@ -165,13 +166,18 @@ fn deadlines(written: &Deadlines) -> Result<want::Deadlines, Hold> {
     })
 }
 
+/// How long a snapshot may take of this system, which may give none.
+fn snapshot(spec: &QuorumClusterSpec, can: &Capabilities) -> Result<Option<Duration>, Hold> {
+    if can.snapshot.is_none() && spec.backup.as_ref().is_some_and(|backup| backup.pre_upgrade_snapshot) {
+        return Err(invalid("spec.backup.preUpgradeSnapshot", &format!("{} gives none", spec.system.type_.name())));
+    }
+    snapshot_deadline(spec)
+}
+
 /// How long a snapshot before an upgrade may take; none where nobody wants one.
 pub fn snapshot_deadline(spec: &QuorumClusterSpec) -> Result<Option<Duration>, Hold> {
     let Some(backup) = spec.backup.as_ref().filter(|backup| backup.pre_upgrade_snapshot) else { return Ok(None) };
     let Backup { pre_upgrade_snapshot: _, destination, deadline, service_account_name: _ } = backup;
-    if !spec.system.type_.gives_snapshots() {
-        return Err(invalid("spec.backup.preUpgradeSnapshot", &format!("{} gives none", spec.system.type_.name())));
-    }
     if destination.volume.is_some() == destination.s3.is_some() {
         return Err(invalid("spec.backup.destination", &"set exactly one of volume and s3"));
     }
@@ -566,9 +572,11 @@ mod tests {
 
     use rstest::rstest;
     use windlass_plan::{
-        MemberName, Reason, Record, Snapshot,
+        Hold, MemberName, Reason, Record, Snapshot, Want,
         approval::Mode,
+        capabilities::{Capabilities, Credentials, HandOver},
         gate::{KINDS, overridable_names},
+        path,
         rolling::known::{mark::Mark, proof::Proof, record::Replacing},
         strategy::{
             approval::{Approvals, Question},
@@ -578,11 +586,26 @@ mod tests {
         window::Window,
     };
 
-    use super::{upgrade, want, written_approvals};
+    use super::{upgrade, written_approvals};
     use crate::{
         quorum_cluster::{OVERRIDABLE, QuorumClusterSpec},
         status::QuorumClusterStatus,
     };
+
+    /// What the least can.
+    const CAN: Capabilities = Capabilities {
+        path: path::PD,
+        hand_over: HandOver::StepDown,
+        lag: false,
+        snapshot: None,
+        non_voters: false,
+        in_place: false,
+        credentials: Credentials::Nobody,
+    };
+
+    fn want(spec: &QuorumClusterSpec, today: &str) -> Result<Want, Hold> {
+        super::want(spec, &CAN, today)
+    }
 
     fn spec(yaml: &str) -> QuorumClusterSpec {
         let base = "workload: { statefulSet: pd, container: pd }\nsystem: { type: Pd }\n";
@@ -710,7 +733,8 @@ mod tests {
         let yaml = format!(
             "workload: {{ statefulSet: e, container: e }}\nsystem: {{ type: Etcd }}\nversion: 3.6.1\nbackup: {backup}"
         );
-        let wanted = want(&serde_saphyr::from_str(&yaml).unwrap(), "etcd:v3.6.0");
+        let can = Capabilities { snapshot: Some("db"), ..CAN };
+        let wanted = super::want(&serde_saphyr::from_str(&yaml).unwrap(), &can, "etcd:v3.6.0");
         match (wanted, expected) {
             (Ok(wanted), Ok(expected)) => assert_eq!(wanted.snapshot.map(|limit| limit.as_secs()), expected),
             (Err(hold), Err(field)) => assert!(hold.message.starts_with(field), "{}", hold.message),

@@ -5,19 +5,16 @@ use std::{fs, io::Write, path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
-use windlass_api::{
-    executor::{Ending, Outcome},
-    quorum_cluster::SystemType,
-};
+use windlass_api::executor::{Ending, Outcome};
 use windlass_executor::{
     Class, Error,
     s3::{Bucket, Key, PART},
-    snapshot::{self, Credentials, Member, Order},
+    snapshot::{self, Credentials, Giver, Member, Order},
     store::Store,
 };
 use windlass_systems::{
     Identity, Network, Password, Secret, etcd,
-    openbao::{AuthMethod, Login, Namespace},
+    openbao::{AuthMethod, Login, Namespace, Product},
 };
 
 /// Which task.
@@ -145,13 +142,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn order(asked: &Snapshot) -> Result<Order, Error> {
-    let system = match asked.system {
-        System::Etcd => SystemType::Etcd,
-        System::OpenBao => SystemType::OpenBao,
-        System::Vault => SystemType::Vault,
+    let giver = match asked.system {
+        System::Etcd => Giver::Etcd,
+        System::OpenBao => Giver::OpenBao(Product::OpenBao),
+        System::Vault => Giver::OpenBao(Product::Vault),
     };
     Ok(Order {
-        system,
+        giver,
         members: asked.members.clone(),
         network: network(asked)?,
         tls: asked.ca_file.is_some(),

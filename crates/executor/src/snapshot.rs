@@ -7,7 +7,7 @@ use std::{net::IpAddr, str::FromStr, time::Duration};
 
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep, timeout};
-use windlass_api::{executor::Stored, quorum_cluster::SystemType};
+use windlass_api::executor::Stored;
 use windlass_systems::{
     CallError, Network, Timeouts, etcd,
     openbao::{self, Login, Product},
@@ -65,6 +65,15 @@ impl Member {
     }
 }
 
+/// The systems that give snapshots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Giver {
+    /// etcd.
+    Etcd,
+    /// OpenBao or Vault.
+    OpenBao(Product),
+}
+
 /// Who asks.
 pub enum Credentials {
     /// Nobody in particular.
@@ -80,7 +89,7 @@ pub enum Credentials {
 /// What is to be done.
 pub struct Order {
     /// Whose snapshot.
-    pub system: SystemType,
+    pub giver: Giver,
     /// Whom to ask, in this order.
     pub members: Vec<Member>,
     /// How they are reached.
@@ -182,8 +191,8 @@ async fn ask_everybody(order: &Order) -> Result<Round, Error> {
 
 async fn ask(order: &Order, peer: &Peer, partial: Partial) -> Result<(Partial, u64, [u8; 32]), Refusal> {
     let mut writer = Measured::new(partial);
-    let saved = match order.system {
-        SystemType::Etcd => {
+    let saved = match order.giver {
+        Giver::Etcd => {
             let token = etcd_token(order, peer).await?;
             let token = token.as_ref();
             leads(etcd::leads(&order.network, peer, token, &Timeouts::default())).await?;
@@ -193,8 +202,7 @@ async fn ask(order: &Order, peer: &Peer, partial: Partial) -> Result<(Partial, u
             }
             saved.map(drop)
         }
-        SystemType::OpenBao | SystemType::Vault => {
-            let product = if order.system == SystemType::Vault { Product::Vault } else { Product::OpenBao };
+        Giver::OpenBao(product) => {
             leads(openbao::leads(product, &order.network, peer, &Timeouts::default())).await?;
             let token = token(order, peer).await?;
             let saved = openbao::snapshot::save(&order.network, peer, &token, PATIENCE, &mut writer).await;
@@ -202,9 +210,6 @@ async fn ask(order: &Order, peer: &Peer, partial: Partial) -> Result<(Partial, u
                 leads(openbao::leads(product, &order.network, peer, &Timeouts::default())).await?;
             }
             saved
-        }
-        SystemType::Pd | SystemType::Http => {
-            return Err(Error::new(Class::Invalid, "this type of system gives no snapshots").into());
         }
     };
     saved.map_err(|error| failed(&error))?;

@@ -19,15 +19,17 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
-use windlass_api::{executor::Stored, quorum_cluster::SystemType};
+use windlass_api::executor::Stored;
 use windlass_executor::{
     Class, Error,
     s3::{Bucket, Key, PART},
-    snapshot::{Credentials, Member, Order, run},
+    snapshot::{Credentials, Giver, Member, Order, run},
     store::Store,
 };
-use windlass_systems::{Network, Password, Secret, etcd};
+use windlass_systems::{Network, Password, Secret, etcd, openbao::Product};
 
+const BAO: Giver = Giver::OpenBao(Product::OpenBao);
+const VAULT: Giver = Giver::OpenBao(Product::Vault);
 const TOKEN: &str = "hvs.CAESIJ";
 
 /// A server that answers every request alike, and keeps what it was sent.
@@ -136,9 +138,9 @@ fn archive(whole: bool) -> Vec<u8> {
     tar.into_inner().unwrap().finish().unwrap()
 }
 
-fn order(system: SystemType, members: Vec<Member>, store: Store) -> Order {
+fn order(giver: Giver, members: Vec<Member>, store: Store) -> Order {
     Order {
-        system,
+        giver,
         members,
         network: Network::plain(),
         tls: false,
@@ -172,7 +174,7 @@ async fn a_snapshot_of_etcd_is_stored_whole_and_measured() {
     let top = tempfile::tempdir().unwrap();
     let database = vec![42; 300_000];
     let server = Server::start_with(etcd(answer("200 OK", &etcd_stream(&database)))).await;
-    let stored = take(&order(SystemType::Etcd, vec![server.member()], folder(&top))).await.unwrap();
+    let stored = take(&order(Giver::Etcd, vec![server.member()], folder(&top))).await.unwrap();
     let file = fs::read(top.path().join("nightly/etcd/etcd-20261115T120000Z-1.db")).unwrap();
     assert_eq!(file[..database.len()], database);
     assert_eq!(file.len(), database.len() + 32, "the checksum that a restore reads is behind it");
@@ -188,7 +190,7 @@ async fn a_snapshot_of_etcd_is_stored_whole_and_measured() {
 async fn a_snapshot_of_openbao_is_stored_as_it_came() {
     let top = tempfile::tempdir().unwrap();
     let server = Server::start_with(bao(&ACTIVE, &archive(true), &ACTIVE)).await;
-    let stored = take(&order(SystemType::OpenBao, vec![server.member()], folder(&top))).await.unwrap();
+    let stored = take(&order(BAO, vec![server.member()], folder(&top))).await.unwrap();
     assert_eq!(stored.bytes, archive(true).len() as u64);
     let heard = server.heard().remove(1).to_lowercase();
     assert!(heard.starts_with("get /v1/sys/storage/raft/snapshot ") && heard.contains("x-vault-no-request-forwarding"));
@@ -231,12 +233,12 @@ async fn a_snapshot_of_etcd_is_the_leaders() {
     let follower = Server::start(etcd_status("8")).await;
     let leader = Server::start_with(etcd(sound())).await;
     let members = vec![moved.member(), follower.member(), leader.member()];
-    take(&order(SystemType::Etcd, members, folder(&top))).await.unwrap();
+    take(&order(Giver::Etcd, members, folder(&top))).await.unwrap();
     assert_eq!((moved.heard().len(), follower.heard().len(), leader.heard().len()), (3, 1, 3));
 
     let refuses = Server::start_with(etcd(answer("403 Forbidden", b"{}"))).await;
     let members = vec![refuses.member(), follower.member()];
-    let error = take(&order(SystemType::Etcd, members, folder(&top))).await.unwrap_err();
+    let error = take(&order(Giver::Etcd, members, folder(&top))).await.unwrap_err();
     assert_eq!(error.class, Class::Denied, "{error}");
 }
 
@@ -255,33 +257,29 @@ async fn a_snapshot_of_openbao_is_the_leaders(#[case] before: &Health, #[case] a
     };
     let top = tempfile::tempdir().unwrap();
     let other = Server::start_with(answers()).await;
-    let error = take(&order(SystemType::OpenBao, vec![other.member()], folder(&top))).await.unwrap_err();
+    let error = take(&order(BAO, vec![other.member()], folder(&top))).await.unwrap_err();
     assert!(error.class == Class::Unreachable && error.message.contains("no member leads"), "{error}");
     assert!(other.heard().len() > asked && files(top.path()).is_empty(), "asked again: {:?}", other.heard());
 
     let other = Server::start_with(answers()).await;
     let leader = Server::start_with(bao(&ACTIVE, &archive(true), &ACTIVE)).await;
-    take(&order(SystemType::OpenBao, vec![other.member(), leader.member()], folder(&top))).await.unwrap();
+    take(&order(BAO, vec![other.member(), leader.member()], folder(&top))).await.unwrap();
     assert_eq!((other.heard().len(), leader.heard().len(), files(top.path()).len()), (asked, 3, 1));
 }
 
 #[rstest]
-#[case::connection_broken(SystemType::Etcd, broken(&etcd_stream(&vec![42; 300_000]), 200_000), Class::Unreachable)]
-#[case::etcd_without_its_checksum(SystemType::Etcd, answer("200 OK", &etcd_stream(&[1; 900])[..600]), Class::Unreachable)]
-#[case::refused(SystemType::Etcd, answer("503 Service Unavailable", b"no leader"), Class::Unreachable)]
-#[case::broken_archive(SystemType::OpenBao, broken(&archive(true), 150), Class::Unreachable)]
-#[case::archive_that_ends_early(SystemType::OpenBao, answer("200 OK", &archive(true)[..150]), Class::Unreachable)]
-#[case::archive_without_its_last_file(SystemType::OpenBao, answer("200 OK", &archive(false)), Class::Unreachable)]
-#[case::no_archive(SystemType::Vault, answer("200 OK", b"hello"), Class::Unreachable)]
-#[case::denied(SystemType::OpenBao, answer("403 Forbidden", b"permission denied hvs.CAESIJ"), Class::Denied)]
+#[case::connection_broken(Giver::Etcd, broken(&etcd_stream(&vec![42; 300_000]), 200_000), Class::Unreachable)]
+#[case::etcd_without_its_checksum(Giver::Etcd, answer("200 OK", &etcd_stream(&[1; 900])[..600]), Class::Unreachable)]
+#[case::refused(Giver::Etcd, answer("503 Service Unavailable", b"no leader"), Class::Unreachable)]
+#[case::broken_archive(BAO, broken(&archive(true), 150), Class::Unreachable)]
+#[case::archive_that_ends_early(BAO, answer("200 OK", &archive(true)[..150]), Class::Unreachable)]
+#[case::archive_without_its_last_file(BAO, answer("200 OK", &archive(false)), Class::Unreachable)]
+#[case::no_archive(VAULT, answer("200 OK", b"hello"), Class::Unreachable)]
+#[case::denied(BAO, answer("403 Forbidden", b"permission denied hvs.CAESIJ"), Class::Denied)]
 #[tokio::test]
-async fn what_is_not_whole_is_not_left_behind(
-    #[case] system: SystemType,
-    #[case] answer: Vec<u8>,
-    #[case] class: Class,
-) {
+async fn what_is_not_whole_is_not_left_behind(#[case] giver: Giver, #[case] answer: Vec<u8>, #[case] class: Class) {
     let top = tempfile::tempdir().unwrap();
-    let answers = if system == SystemType::Etcd {
+    let answers = if giver == Giver::Etcd {
         etcd(answer)
     } else {
         let mut answers = bao(&ACTIVE, &[], &ACTIVE);
@@ -289,7 +287,7 @@ async fn what_is_not_whole_is_not_left_behind(
         answers
     };
     let server = Server::start_with(answers).await;
-    let error = take(&order(system, vec![server.member()], folder(&top))).await.unwrap_err();
+    let error = take(&order(giver, vec![server.member()], folder(&top))).await.unwrap_err();
     assert_eq!(error.class, class, "{error}");
     assert!(!error.message.contains(TOKEN), "{error}");
     assert_eq!(files(top.path()), Vec::<String>::new());
@@ -305,7 +303,7 @@ async fn a_user_of_etcd_logs_in_first() {
     let token = answer("200 OK", br#"{"token":"abcdefgh.17"}"#);
     let answers = etcd(answer("200 OK", &etcd_stream(&[42; 3_000])));
     let member = Server::start_with(std::iter::once(token).chain(answers).collect()).await;
-    let order = Order { credentials: user(), ..order(SystemType::Etcd, vec![member.member()], folder(&top)) };
+    let order = Order { credentials: user(), ..order(Giver::Etcd, vec![member.member()], folder(&top)) };
     assert_eq!(take(&order).await.unwrap().bytes, 3_032);
     let heard = member.heard();
     assert!(heard[0].starts_with("POST /v3/auth/authenticate") && heard[0].contains("hunter2"), "{heard:?}");
@@ -321,7 +319,7 @@ async fn a_user_of_etcd_logs_in_first() {
 async fn a_user_who_may_not_is_told_and_nothing_is_shown(#[case] answers: Vec<Vec<u8>>) {
     let top = tempfile::tempdir().unwrap();
     let member = Server::start_with(answers).await;
-    let order = Order { credentials: user(), ..order(SystemType::Etcd, vec![member.member()], folder(&top)) };
+    let order = Order { credentials: user(), ..order(Giver::Etcd, vec![member.member()], folder(&top)) };
     let error = take(&order).await.unwrap_err();
     assert_eq!(error.class, Class::Denied, "{error}");
     assert!(!error.message.contains("hunter2") && !error.message.contains("abcdefgh"), "{error}");
@@ -334,7 +332,7 @@ async fn the_next_member_is_asked_when_one_gives_none() {
     let well = Server::start_with(etcd(answer("200 OK", &etcd_stream(&vec![42; 300_000])))).await;
     let nobody: Member = "etcd-1=etcd-1.etcd.registry.svc:1@127.0.0.1".parse().unwrap();
     let members = vec![nobody, sick.member(), well.member()];
-    let stored = take(&order(SystemType::Etcd, members, folder(&top))).await.unwrap();
+    let stored = take(&order(Giver::Etcd, members, folder(&top))).await.unwrap();
     assert_eq!((stored.bytes, sick.heard().len(), files(top.path()).len()), (300_032, 2, 1));
 }
 
@@ -345,7 +343,7 @@ async fn what_is_there_is_left_alone() {
     fs::create_dir_all(&place).unwrap();
     fs::write(place.join("etcd-20261115T120000Z-1.db"), "older").unwrap();
     let server = Server::start_with(etcd(answer("200 OK", &etcd_stream(&[1; 10])))).await;
-    let error = take(&order(SystemType::Etcd, vec![server.member()], folder(&top))).await.unwrap_err();
+    let error = take(&order(Giver::Etcd, vec![server.member()], folder(&top))).await.unwrap_err();
     assert_eq!(error.class, Class::Store);
     assert_eq!(fs::read_to_string(place.join("etcd-20261115T120000Z-1.db")).unwrap(), "older");
     assert_eq!(files(top.path()).len(), 1);
@@ -355,7 +353,7 @@ async fn what_is_there_is_left_alone() {
 async fn who_comes_late_does_nothing() {
     let top = tempfile::tempdir().unwrap();
     let server = Server::start_with(etcd(answer("200 OK", &etcd_stream(&[1; 10])))).await;
-    let late = order(SystemType::Etcd, vec![server.member()], folder(&top));
+    let late = order(Giver::Etcd, vec![server.member()], folder(&top));
     let error = run(&late, late.not_after).await.unwrap_err();
     assert_eq!((error.class, error.class.exit_code()), (Class::Late, 6));
     assert!(server.heard().is_empty() && files(top.path()).is_empty());
@@ -371,7 +369,7 @@ async fn nothing_is_written_outside(#[case] folder: &str, #[case] file: &str) {
     let top = tempfile::tempdir().unwrap();
     let server = Server::start_with(etcd(answer("200 OK", &etcd_stream(&[1; 10])))).await;
     let store = Store::Folder { top: top.path().into(), folder: folder.into(), volume: "backups".into() };
-    let order = Order { file: file.into(), ..order(SystemType::Etcd, vec![server.member()], store) };
+    let order = Order { file: file.into(), ..order(Giver::Etcd, vec![server.member()], store) };
     assert_eq!(take(&order).await.unwrap_err().class, Class::Invalid);
     assert!(files(top.path()).is_empty());
 }
@@ -400,7 +398,7 @@ async fn a_bucket_gets_the_whole_snapshot_with_its_checksum() {
     let spool = tempfile::tempdir().unwrap();
     let member = Server::start_with(etcd(answer("200 OK", &etcd_stream(&vec![42; 700_000])))).await;
     let service = Server::start(answer("200 OK", b"")).await;
-    let stored = take(&order(SystemType::Etcd, vec![member.member()], bucket(&service, &spool))).await.unwrap();
+    let stored = take(&order(Giver::Etcd, vec![member.member()], bucket(&service, &spool))).await.unwrap();
     assert_eq!(stored.place, "s3://backups/nightly/etcd-20261115T120000Z-1.db");
     let request = service.heard().remove(0);
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
@@ -423,7 +421,7 @@ async fn a_bucket_that_refuses_is_told(#[case] status: &str, #[case] class: Clas
     let spool = tempfile::tempdir().unwrap();
     let member = Server::start_with(etcd(answer("200 OK", &etcd_stream(&[42; 10])))).await;
     let service = Server::start(answer(status, b"<Error><Code>AccessDenied</Code></Error>")).await;
-    let error = take(&order(SystemType::Etcd, vec![member.member()], bucket(&service, &spool))).await.unwrap_err();
+    let error = take(&order(Giver::Etcd, vec![member.member()], bucket(&service, &spool))).await.unwrap_err();
     assert_eq!(error.class, class, "{error}");
     assert!(error.message.contains("s3://backups/nightly/") && !error.message.contains("very-secret"), "{error}");
     assert!(files(spool.path()).is_empty());
@@ -456,7 +454,7 @@ async fn in_parts(answers: &[(&str, &str, &str)]) -> (Result<Stored, Error>, Vec
     let member = Server::start_with(etcd(answer("200 OK", &etcd_stream(&[42; 10_000])))).await;
     let service = service(answers).await;
     let store = bucket_in_parts(&service, &spool, 4096);
-    let stored = take(&order(SystemType::Etcd, vec![member.member()], store)).await;
+    let stored = take(&order(Giver::Etcd, vec![member.member()], store)).await;
     assert!(files(spool.path()).is_empty());
     let first = |request: String| request.lines().next().unwrap_or_default().to_owned();
     (stored, service.heard().into_iter().map(first).collect())

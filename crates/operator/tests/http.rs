@@ -10,8 +10,9 @@ use rstest::rstest;
 use scripted::{Answering, Scripted, peer, recorded};
 use windlass_api::{QuorumCluster, translate};
 use windlass_operator::members::{
-    describe, facts,
+    describe,
     place::{Place, Seen},
+    system,
 };
 use windlass_plan::{Fact, MemberName};
 use windlass_systems::{Timeouts, etcd, http};
@@ -53,7 +54,7 @@ async fn both(pods: &[(&str, Scripted)]) -> (Seen, Seen) {
         own.extend(etcd::observe(pod, &[peer(name)], None, &timeouts).await);
         generic.extend(http::observe(&system, pod, &[peer(name)], None, &timeouts).await);
     }
-    (facts::etcd::seen(&own, &places()), facts::http::seen(&generic, &places()))
+    (system::etcd::facts::seen(&own, &places()), system::http::facts::seen(&generic, &places()))
 }
 
 /// The recorded leader's pod and a follower's, by the names in the recorded list of members.
@@ -128,7 +129,12 @@ async fn every_request_of_the_example_is_sent_once() {
 #[test]
 fn the_example_names_its_target() {
     let example = example();
-    let want = translate::want(&example.spec, "registry.example/coreos/etcd:v3.5.35").unwrap();
+    let want = translate::want(
+        &example.spec,
+        &system::capabilities(&example.spec.system),
+        "registry.example/coreos/etcd:v3.5.35",
+    )
+    .unwrap();
     assert!(want.names_target);
     assert_eq!(want.target.image, "registry.example/coreos/etcd:v3.6.16");
 }
@@ -165,7 +171,7 @@ async fn the_other_example_reads_what_is_documented(
 ) {
     let example: QuorumCluster =
         serde_saphyr::from_str(include_str!("../../../docs/examples/http-consul.yaml")).unwrap();
-    assert!(example.spec.system.names_target());
+    assert!(system::capabilities(&example.spec.system).hand_over.names_target());
     let system = describe::system(&example.spec.system).unwrap().unwrap();
     let (pod, timeouts) = (consul(state), Timeouts::default());
     let answers = http::observe(&system, &pod, &[peer(name)], None, &timeouts).await;

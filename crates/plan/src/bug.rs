@@ -33,6 +33,8 @@ pub enum Bug {
     ClusterVersionIgnored,
     /// A member that is about to get a vote is not waited for.
     NonVotersIgnored,
+    /// A member without a vote counts as if it had one.
+    NonVotersCounted,
     /// Decisions come from a possibly stale cache of the API server.
     StaleReads,
     /// Writes carry no resourceVersion.

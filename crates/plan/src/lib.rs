@@ -9,13 +9,14 @@
 //!   fleet    ─▶ thousands of resources, tier by tier: fleet::decide
 //!   forecast ─▶ strategy::plan, again and again, on a copy of the view: what would happen from here
 //!
-//!   what they share: gate (where a gate stands), approval, window, hold, reason, quorum, version, path, fact, fence, bug
+//!   what they share: gate (where a gate stands), approval, window, hold, reason, quorum, capabilities, version, path, fact, fence, bug
 //! ```
 //! Modules use each other in one direction only; `cargo xtask test structure` checks that.
 #![deny(missing_docs, clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 pub mod approval;
 pub mod bug;
+pub mod capabilities;
 pub mod fact;
 pub mod fence;
 pub mod fleet;

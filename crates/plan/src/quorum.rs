@@ -8,7 +8,7 @@ use crate::{
     version::Version,
 };
 
-/// A member's name, which is its pod's name too.
+/// A member's name: its pod's where it is in one, its own where it is in none that is known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberName(String);
 
@@ -16,6 +16,11 @@ impl MemberName {
     /// A member of this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
+    }
+
+    /// The member in this pod.
+    pub fn in_pod(seat: &Seat) -> Self {
+        Self(seat.to_string())
     }
 
     /// The name as text.
@@ -30,9 +35,39 @@ impl fmt::Display for MemberName {
     }
 }
 
-/// One voter, as seen in this pass.
+/// A pod of a StatefulSet, whether or not it exists at the moment.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seat {
+    /// The StatefulSet's name.
+    pub set: String,
+    /// Which of its pods.
+    pub ordinal: u32,
+}
+
+impl Seat {
+    /// The pod of this name; none where the controller of no StatefulSet gives pods such names.
+    pub fn of_pod(name: &str) -> Option<Self> {
+        let (set, ordinal) = name.rsplit_once('-')?;
+        let pod = Self { set: set.to_owned(), ordinal: ordinal.parse().ok()? };
+        // A number can be written in other ways, too.
+        (!set.is_empty() && pod.to_string() == name).then_some(pod)
+    }
+}
+
+impl fmt::Display for Seat {
+    /// The pod's name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.set, self.ordinal)
+    }
+}
+
+/// One member, as seen in this pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
+    /// It has a vote. One that has none counts for no majority and against none, and leads nobody.
+    pub votes: bool,
+    /// The pod that it is in; none where it is in none that is known.
+    pub seat: Option<Seat>,
     /// Serves, and takes part in the quorum.
     pub healthy: Fact<bool>,
     /// What it says keeps it from being healthy, where it says anything.
@@ -63,15 +98,13 @@ impl fmt::Display for Complaint {
     }
 }
 
-/// All voters and who leads them.
+/// All members and who leads them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quorum {
-    /// Every voter that the system itself lists. Known only if everyone who answered lists the same.
+    /// Every member that the system itself lists. Known only if everyone who answered lists the same.
     pub members: Fact<BTreeMap<MemberName, Member>>,
     /// Who leads: known only if everyone who answered names the same one, and every notion of leadership agrees.
     pub leader: Fact<MemberName>,
-    /// Members without a vote: they count in no quorum and lead nobody.
-    pub learners: Vec<String>,
     /// The version that the system was told to go back to, where it has such a thing and everyone who answered says so (H20).
     pub downgrade: Option<Version>,
     /// The version that the system as a whole has agreed on, which follows the members some time after the last one was replaced: where it
@@ -96,9 +129,9 @@ pub fn can_spare_one(members: usize) -> bool {
 }
 
 impl Quorum {
-    /// Voters alone.
+    /// Members and leader, and nothing else that is known.
     pub fn new(members: Fact<BTreeMap<MemberName, Member>>, leader: Fact<MemberName>) -> Self {
-        Self { members, leader, learners: Vec::new(), downgrade: None, agreed: None, refused: false }
+        Self { members, leader, downgrade: None, agreed: None, refused: false }
     }
 
     /// A quorum of which nothing is known.
@@ -111,9 +144,24 @@ impl Quorum {
         Self { refused: true, ..Self::unknown(why) }
     }
 
-    /// One member, if the members are known and it is one.
+    /// One member, with a vote or without, if the members are known and it is one.
     pub fn member(&self, name: &MemberName) -> Option<&Member> {
         self.members.known()?.get(name)
+    }
+
+    /// One member, if it is known to have a vote.
+    pub fn voter(&self, name: &MemberName) -> Option<&Member> {
+        self.member(name).filter(|member| member.counts())
+    }
+
+    /// Those who have a vote; nobody where the members are not known.
+    pub fn voters(&self) -> impl Iterator<Item = (&MemberName, &Member)> {
+        self.members.known().into_iter().flatten().filter(|(_, member)| member.counts())
+    }
+
+    /// Those who have none; nobody where the members are not known.
+    pub fn non_voters(&self) -> impl Iterator<Item = (&MemberName, &Member)> {
+        self.members.known().into_iter().flatten().filter(|(_, member)| !member.votes)
     }
 
     /// A silent member whose process is known not to run is down, not unknown: where members tell of nobody but themselves, only
@@ -128,15 +176,15 @@ impl Quorum {
 
     /// How many voters there are; 0 where that is not known.
     pub fn size(&self) -> usize {
-        self.members.known().map_or(0, BTreeMap::len)
+        self.voters().count()
     }
 
     /// True only if the health of every other voter is known and enough of them are healthy without `one` (C4).
     pub fn survives_losing(&self, one: &MemberName) -> bool {
-        let Some(members) = self.members.known() else { return false };
-        let others = || members.iter().filter(|(name, _)| *name != one).map(|(_, member)| member);
+        let others = || self.voters().filter(|(name, _)| *name != one).map(|(_, member)| member);
         let up = others().filter(|member| member.is_healthy()).count();
-        others().all(|member| member.healthy.known().is_some()) && up >= majority(members.len())
+        let known = self.members.known().is_some() && others().all(|member| member.healthy.known().is_some());
+        known && up >= majority(self.size())
     }
 
     /// How many entries `name` is behind the leader; known to be `None` where the system does not tell.
@@ -158,16 +206,22 @@ impl Quorum {
 }
 
 impl Member {
-    /// A member of which nothing is known.
+    /// A voter of which nothing else is known.
     pub fn unknown(why: &str) -> Self {
         let unknown = || why.to_owned();
         Self {
+            votes: true,
+            seat: None,
             healthy: Fact::Unknown(unknown()),
             trouble: None,
             version: Fact::Unknown(unknown()),
             position: Fact::Unknown(unknown()),
             priority: 0,
         }
+    }
+
+    fn counts(&self) -> bool {
+        self.votes || bug::active(Bug::NonVotersCounted)
     }
 
     /// Known to be healthy.
@@ -180,7 +234,7 @@ impl Member {
 mod tests {
     use rstest::rstest;
 
-    use super::{Fact, Member, MemberName, Quorum, can_spare_one, majority};
+    use super::{Fact, Member, MemberName, Quorum, Seat, can_spare_one, majority};
 
     fn quorum(health: &[Fact<bool>]) -> Quorum {
         let members = health
@@ -188,6 +242,8 @@ mod tests {
             .enumerate()
             .map(|(index, healthy)| {
                 let member = Member {
+                    votes: true,
+                    seat: None,
                     healthy: healthy.clone(),
                     trouble: None,
                     version: Fact::Known("8.5.0".parse().unwrap()),
@@ -265,6 +321,45 @@ mod tests {
         assert_eq!(quorum.member(&last).unwrap().healthy, Fact::Known(false));
         assert_eq!(quorum.member(&first).unwrap().healthy, Fact::Known(true));
         assert!(!quorum.survives_losing(&first));
+    }
+
+    /// Whatever they are: up, down or silent.
+    #[rstest]
+    #[case::nobody_is_down(&[true, true, true], true)]
+    #[case::one_is_down(&[true, true, false], false)]
+    #[case::four_voters(&[true, true, true, false], false)]
+    fn who_has_no_vote_counts_for_no_majority_and_against_none(#[case] voters: &[bool], #[case] survives: bool) {
+        let health: Vec<Fact<bool>> = voters.iter().copied().map(Fact::Known).collect();
+        let plain = quorum(&health);
+        for healthy in [Fact::Known(true), Fact::Known(false), Fact::Unknown("timed out".into())] {
+            let mut quorum = plain.clone();
+            let Fact::Known(members) = &mut quorum.members else { panic!("known") };
+            for name in ["pd-green-0", "somewhere"] {
+                let member = Member { votes: false, healthy: healthy.clone(), ..Member::unknown("no vote") };
+                members.insert(MemberName::new(name), member);
+            }
+            assert_eq!((quorum.size(), quorum.non_voters().count()), (voters.len(), 2));
+            for (index, _) in voters.iter().enumerate() {
+                let name = MemberName::new(format!("pd-{index}"));
+                assert_eq!(quorum.survives_losing(&name), plain.survives_losing(&name), "{name} beside {healthy:?}");
+            }
+            assert_eq!(quorum.survives_losing(&MemberName::new("pd-0")), survives);
+            assert_eq!(quorum.voter(&MemberName::new("somewhere")), None);
+        }
+    }
+
+    #[rstest]
+    #[case::plain("pd-0", Some(("pd", 0)))]
+    #[case::of_a_longer_name("pd-green-12", Some(("pd-green", 12)))]
+    #[case::no_number("pd-x7f2k", None)]
+    #[case::written_otherwise("pd-01", None)]
+    #[case::a_sign("pd-+1", None)]
+    #[case::of_no_set("-1", None)]
+    #[case::no_pod_of_a_set("pd", None)]
+    fn a_pod_tells_its_seat(#[case] pod: &str, #[case] expected: Option<(&str, u32)>) {
+        let expected = expected.map(|(set, ordinal)| Seat { set: set.into(), ordinal });
+        assert_eq!(Seat::of_pod(pod), expected);
+        assert!(expected.is_none_or(|seat| MemberName::in_pod(&seat) == MemberName::new(pod)));
     }
 
     #[test]

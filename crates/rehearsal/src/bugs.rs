@@ -73,6 +73,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::MendCostsQuorum,
     Bug::MinReadyIgnored,
     Bug::NewImageTooEarly,
+    Bug::NonVotersCounted,
     Bug::NonVotersIgnored,
     Bug::OldMeasureCounts,
     Bug::OriginalPartitionIsOurs,

@@ -16,7 +16,7 @@ use kube::{Resource, ResourceExt, api::ObjectMeta};
 use windlass_api::{
     QuorumCluster,
     executor::{Ending, Outcome},
-    quorum_cluster::{Auth, Backup, LogIn, S3Destination, SystemType, VolumeDestination},
+    quorum_cluster::{Auth, Backup, LogIn, S3Destination, VolumeDestination},
     translate,
 };
 use windlass_images::Reference;
@@ -27,7 +27,13 @@ use windlass_plan::{
 use windlass_systems::transport::Peer;
 
 use super::{KEPT_SECONDS, State, USER, create, find, labels, nobody, nothing_allowed, pods_of, state};
-use crate::{Context, Settings, actor::Actor, error::Error, members::account::audience, queue::Key};
+use crate::{
+    Context, Settings,
+    actor::Actor,
+    error::Error,
+    members::{account::audience, system::capabilities},
+    queue::Key,
+};
 
 /// Whose Jobs these are.
 const KIND: &str = "QuorumCluster";
@@ -205,10 +211,7 @@ fn job(
 /// What the snapshot is called: the set, when it was asked for, and by which attempt.
 fn file(resource: &QuorumCluster, attempt: &Attempt) -> String {
     let since = attempt.since.strftime("%Y%m%dT%H%M%SZ");
-    let ending = match resource.spec.system.type_ {
-        SystemType::Etcd => "db",
-        SystemType::OpenBao | SystemType::Vault | SystemType::Pd | SystemType::Http => "snap",
-    };
+    let ending = capabilities(&resource.spec.system).snapshot.unwrap_or("snap");
     format!("{}-{since}-{}.{ending}", resource.spec.workload.stateful_set, attempt.number)
 }
 

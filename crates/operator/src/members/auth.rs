@@ -10,7 +10,11 @@ use std::{
 };
 
 use tokio::time::Instant;
-use windlass_api::quorum_cluster::{Auth, LogIn};
+use windlass_api::quorum_cluster::{Auth, LogIn, System};
+use windlass_plan::{
+    bug::{self, Bug},
+    capabilities::Credentials,
+};
 use windlass_systems::{
     CallError, Class, Timeouts, etcd,
     openbao::{self, AuthMethod, Lease, Login, Namespace},
@@ -18,7 +22,31 @@ use windlass_systems::{
     transport::{Peer, Transport},
 };
 
-use crate::{Context, members::account, queue::Key};
+use super::{account, system};
+use crate::{Context, queue::Key};
+
+/// Why a token is not sent.
+const NEEDS_TLS: &str =
+    "without tls, whoever can listen to the network has the token: set tls, or auth.allowPlaintext to accept that";
+
+/// What is wrong with the way to get a token, if there is one: also in a resource that is older than the schema's rules. The operator logs in
+/// where its system can be logged in to, and at nothing else that listens there (H41).
+pub fn check(written: &System) -> Result<(), String> {
+    let Some(auth) = &written.auth else { return Ok(()) };
+    let refused = match system::capabilities(written).credentials {
+        Credentials::Nobody => Some("none"),
+        Credentials::User => auth.password_secret.is_none().then_some("a user from passwordSecret alone"),
+        Credentials::Token => auth.token_secret.is_none().then_some("a token from tokenSecret alone"),
+        Credentials::TokenOrLogin => auth.password_secret.is_some().then_some("tokenSecret, kubernetes or jwt"),
+    };
+    if let Some(takes) = refused {
+        return Err(format!("the type {} takes {takes}", written.type_.name()));
+    }
+    if written.tls.is_none() && !auth.allow_plaintext && !bug::active(Bug::PlaintextLogin) {
+        return Err(NEEDS_TLS.to_owned());
+    }
+    Ok(())
+}
 
 /// The tokens that were got, one for each resource.
 #[derive(Default)]

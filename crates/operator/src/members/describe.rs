@@ -6,9 +6,10 @@ use std::{
 };
 
 use http::Method;
-use windlass_api::quorum_cluster::{HandOverMethod, Http, HttpHandOver, Question, QuestionMethod, System, SystemType};
+use windlass_api::quorum_cluster::{HandOverMethod, Http, HttpHandOver, Question, QuestionMethod, System};
 use windlass_systems::http::{self as described, Description, HandOver, Invalid, Part};
 
+use super::system as adapter;
 use crate::queue::Key;
 
 /// How many descriptions are kept.
@@ -50,12 +51,7 @@ impl Descriptions {
 
 /// The system that is described; none where the type says all.
 pub fn system(system: &System) -> Result<Option<described::System>, Invalid> {
-    match (system.type_, &system.http) {
-        (SystemType::Http, Some(http)) => described::System::new(&description(http)).map(Some),
-        (SystemType::Http, None) | (SystemType::Pd | SystemType::Etcd | SystemType::OpenBao | SystemType::Vault, _) => {
-            Ok(None)
-        }
-    }
+    adapter::of(system.type_).description(system).map(|http| described::System::new(&description(http))).transpose()
 }
 
 fn description(http: &Http) -> Description {

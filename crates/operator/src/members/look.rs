@@ -12,7 +12,7 @@ use windlass_systems::{
 };
 
 use super::{
-    auth::NoToken,
+    auth::{self, NoToken},
     place::{Place, Seen},
     system::{self, Heard, Line},
 };
@@ -73,7 +73,7 @@ async fn token(
 ) -> Result<Option<Token>, NoToken> {
     let Some(auth) = &resource.spec.system.auth else { return Ok(None) };
     // A resource that is older than the schema's rule is asked here, before anything is sent; it is refused in validate.
-    resource.spec.system.check_auth().map_err(|why| format!("spec.system.auth: {why}"))?;
+    auth::check(&resource.spec.system).map_err(|why| format!("spec.system.auth: {why}"))?;
     let key = Key::of(resource);
     let read = async |field: &str, name: &str, entry: &str| {
         let namespace = resource.namespace().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use windlass_plan::{MemberName, Quorum};
+use windlass_plan::{Fact, MemberName, Quorum, quorum::Seat};
 
 /// Where a member of the set is, whether or not its pod exists at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,13 +30,25 @@ impl Place {
 /// What a system says of itself, and what it calls its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Members and leader, by the names of their pods.
+    /// Members, by the names of their pods, and who leads.
     pub quorum: Quorum,
     /// How the system itself calls each member when it is told about it.
     pub ids: BTreeMap<MemberName, String>,
 }
 
 impl Seen {
+    /// What a system says whose members are in these places: facts call a member like the pod that it is in, and whoever is called like
+    /// none of them is in none that is known.
+    pub fn new(mut quorum: Quorum, ids: BTreeMap<MemberName, String>, places: &[Place]) -> Self {
+        if let Fact::Known(members) = &mut quorum.members {
+            for (name, member) in members {
+                let place = places.iter().find(|place| place.pod == name.as_str());
+                member.seat = place.and_then(|place| Seat::of_pod(&place.pod));
+            }
+        }
+        Self { quorum, ids }
+    }
+
     /// Nothing is known.
     pub fn unknown(why: &str) -> Self {
         Self { quorum: Quorum::unknown(why), ids: BTreeMap::new() }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
 use kube::ResourceExt;
 use windlass_api::QuorumCluster;
+use windlass_plan::quorum::Seat;
 use windlass_systems::transport::Peer;
 
 use super::place::Place;
@@ -35,8 +36,7 @@ fn address(pod: &Pod) -> Option<IpAddr> {
 
 /// Whether the set's controller gives pods such names. Anybody who may create pods can say that the set owns them.
 fn is_a_members(name: &str, set: &StatefulSet) -> bool {
-    let ordinal = name.strip_prefix(&set.name_any()).and_then(|rest| rest.strip_prefix('-'));
-    ordinal.is_some_and(|ordinal| ordinal.parse::<u32>().is_ok_and(|number| number.to_string() == ordinal))
+    Seat::of_pod(name).is_some_and(|seat| seat.set == set.name_any())
 }
 
 /// How each pod with an address is reached, ready or not.

@@ -26,6 +26,7 @@ use crate::{
         look,
         place::Seen,
         reach::{labelled_first, peers, places},
+        system::capabilities,
     },
     owner::author::{Policy, unasked},
     queue::Key,
@@ -350,5 +351,5 @@ fn next_image(resource: &QuorumCluster, set: &StatefulSet) -> Result<String, Hol
         };
     }
     let (_, today) = validate::container(resource, set)?;
-    Ok(translate::want(&resource.spec, &today)?.target.image)
+    Ok(translate::want(&resource.spec, &capabilities(&resource.spec.system), &today)?.target.image)
 }

@@ -116,8 +116,7 @@ fn note_job(status: &mut QuorumClusterStatus, resource: &QuorumCluster, observed
 
 /// The version that every member is known to run (H40).
 fn common_version(seen: &Seen) -> Option<String> {
-    let members = seen.quorum.members.known()?;
-    let mut versions = members.values().map(|member| member.version.known());
+    let mut versions = seen.quorum.voters().map(|(_, member)| member.version.known());
     let first = versions.next()??;
     versions.all(|version| version == Some(first)).then(|| first.to_string())
 }

@@ -7,6 +7,7 @@ use windlass_plan::{Hold, MemberName, Quorum, Reason, Seen, Want};
 
 use crate::{
     jobs::snapshot,
+    members::{auth, system::capabilities},
     quorum::{
         gates,
         observe::{Observed, Sibling},
@@ -45,10 +46,10 @@ pub fn validate<S: Strategy>(resource: &QuorumCluster, observed: &Observed) -> R
     if let Err(error) = &observed.http {
         return Err(Hold::new(Reason::InvalidSpec, error.to_string()));
     }
-    if let Err(why) = resource.spec.system.check_auth() {
+    if let Err(why) = auth::check(&resource.spec.system) {
         return Err(Hold::new(Reason::InvalidSpec, format!("spec.system.auth: {why}")));
     }
-    let mut want = translate::want(&resource.spec, &image)?;
+    let mut want = translate::want(&resource.spec, &capabilities(&resource.spec.system), &image)?;
     S::refine(resource, &view, &mut want);
     if want.snapshot.is_some()
         && S::may_need_snapshot(&view)

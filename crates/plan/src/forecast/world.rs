@@ -272,7 +272,9 @@ impl World {
         let Some(pod) = self.view.pods.iter().find(absent).cloned() else { return false };
         let version = self.version_of(&pod);
         let Fact::Known(members) = &mut self.view.quorum.members else { return false };
-        let member = members.entry(pod.name).or_insert_with(|| Member::unknown("it has not joined yet"));
+        let seat = Some(self.view.workload.seat(pod.index));
+        let new = || Member { seat, ..Member::unknown("it has not joined yet") };
+        let member = members.entry(pod.name).or_insert_with(new);
         (member.healthy, member.trouble) = (Fact::Known(true), None);
         if let Some(version) = version {
             member.version = Fact::Known(version);
@@ -290,18 +292,17 @@ impl World {
     /// Where the system as a whole has a version, it follows when every member is there.
     fn follow(&mut self) -> bool {
         let Some(agreed) = &self.view.quorum.agreed else { return false };
-        let Some(members) = self.view.quorum.members.known() else { return false };
-        let lowest = members.values().map(|member| member.version.known()).min().flatten();
+        let lowest = self.view.quorum.voters().map(|(_, member)| member.version.known()).min().flatten();
         let Some(lowest) = lowest.filter(|lowest| lowest.minor() > agreed.minor()) else { return false };
         self.view.quorum.agreed = Some(lowest.clone());
         true
     }
 
     fn catch_up(&mut self) -> bool {
-        let leader = self.view.quorum.leader.known().and_then(|leader| self.view.quorum.member(leader));
+        let leader = self.view.quorum.leader.known().and_then(|leader| self.view.quorum.voter(leader));
         let Some(Fact::Known(position)) = leader.map(|leader| leader.position.clone()) else { return false };
         let behind = |pod: &&Pod| {
-            let member = self.view.quorum.member(&pod.name);
+            let member = self.view.quorum.voter(&pod.name);
             pod.is_up() && self.returns(pod) && member.is_some_and(|member| !member.position.is(&position))
         };
         let Some(name) = self.view.pods.iter().find(behind).map(|pod| pod.name.clone()) else { return false };
@@ -379,7 +380,7 @@ fn revisions(view: &View) -> BTreeMap<String, Revision> {
         revisions.insert(workload.image.clone(), workload.update_revision.clone());
         return revisions;
     };
-    let runs = |pod: &&Pod| view.quorum.member(&pod.name).is_some_and(|member| member.version.is(&record.from.version));
+    let runs = |pod: &&Pod| view.quorum.voter(&pod.name).is_some_and(|member| member.version.is(&record.from.version));
     let from = view.outdated().find(runs).map(|pod| &pod.revision);
     revisions.insert(record.from.image.clone(), from.unwrap_or(&workload.current_revision).clone());
     if let Some(revision) = &record.revision {

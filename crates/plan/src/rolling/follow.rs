@@ -92,7 +92,7 @@ pub(crate) fn begin(want: &Want, view: &View, slot: &mut Option<Record>, partiti
 fn leaves(want: &Want, view: &View, led: Option<&Version>) -> Result<Version, Hold> {
     let mut newest: Option<&Version> = None;
     for pod in view.outdated().filter(|pod| !pod.is_down()) {
-        let version = match view.quorum.member(&pod.name).map(|member| &member.version) {
+        let version = match view.quorum.voter(&pod.name).map(|member| &member.version) {
             Some(Fact::Known(version)) => version,
             Some(Fact::Unknown(why)) => {
                 return Err(Hold::new(Reason::MembersUnknown, format!("{}'s version is not known: {why}", pod.name)));

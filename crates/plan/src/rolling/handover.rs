@@ -43,7 +43,7 @@ pub(crate) fn begin(
     record.hand_over = Some(HandOver { pod: from.name.clone(), since: now, attempts, last_error: None });
     record.hand_overs = record.hand_overs.saturating_add(1);
     // From here on it may lead, whether or not we ever see it do so.
-    if let Some(version) = view.quorum.member(&to).and_then(|member| member.version.known()) {
+    if let Some(version) = view.quorum.voter(&to).and_then(|member| member.version.known()) {
         record.note_leader(version);
     }
     Step::HandOver { from: from.name.clone(), to }
@@ -56,7 +56,7 @@ pub(crate) fn begin(
 /// or twice where the first victim led.
 pub fn target<'a>(want: &Want, view: &'a View, victim: &Pod) -> Result<&'a Pod, Hold> {
     let healthy = |pod: &&Pod| {
-        pod.name != victim.name && pod.is_up() && view.quorum.member(&pod.name).is_some_and(Member::is_healthy)
+        pod.name != victim.name && pod.is_up() && view.quorum.voter(&pod.name).is_some_and(Member::is_healthy)
     };
     let healthy: Vec<&Pod> = view.pods.iter().filter(healthy).collect();
     let candidates: Vec<&Pod> =
@@ -75,7 +75,7 @@ pub fn target<'a>(want: &Want, view: &'a View, victim: &Pod) -> Result<&'a Pod, 
 
 /// Going forward, leadership never goes from newer to older (H15).
 fn is_as_new(view: &View, victim: &Pod, candidate: &Pod) -> bool {
-    let version = |name: &MemberName| view.quorum.member(name).and_then(|member| member.version.known());
+    let version = |name: &MemberName| view.quorum.voter(name).and_then(|member| member.version.known());
     match (version(&victim.name), version(&candidate.name)) {
         (Some(from), Some(to)) => to >= from,
         (None, _) | (_, None) => false,

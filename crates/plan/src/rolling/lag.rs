@@ -23,7 +23,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 pub(crate) fn take_in<'a>(want: &Want, view: &'a View, now: Timestamp) -> Cow<'a, View> {
     let Some(record) = &view.record else { return Cow::Borrowed(view) };
     let up = |name: &&MemberName| {
-        view.pod(name).is_some_and(crate::Pod::is_up) && view.quorum.member(name).is_some_and(Member::is_healthy)
+        view.pod(name).is_some_and(crate::Pod::is_up) && view.quorum.voter(name).is_some_and(Member::is_healthy)
     };
     let names = view.pods.iter().map(|pod| &pod.name).filter(up);
     let mark = |name: &MemberName| {
@@ -47,7 +47,7 @@ pub(crate) fn take_in<'a>(want: &Want, view: &'a View, now: Timestamp) -> Cow<'a
 }
 
 fn position(view: &View, name: Option<&MemberName>) -> Option<u64> {
-    view.quorum.member(name?)?.position.known().copied().flatten()
+    view.quorum.voter(name?)?.position.known().copied().flatten()
 }
 
 /// The mark of a member that is behind.

@@ -82,7 +82,7 @@ fn costs_nothing(ask: &Ask<'_>) -> Verdict {
 /// (ADR 0016).
 pub(crate) fn is_lost(want: &Want, view: &View, record: &Record, pod: &Pod) -> bool {
     let given_up = record.abandoned.contains(&pod.name);
-    let unhealthy = match view.quorum.member(&pod.name).map(|member| &member.healthy) {
+    let unhealthy = match view.quorum.voter(&pod.name).map(|member| &member.healthy) {
         Some(Fact::Known(healthy)) => !healthy,
         Some(Fact::Unknown(_)) => (given_up && pod.is_down()) || is_down_anyway(want, view, pod),
         None => is_down_anyway(want, view, pod),

@@ -109,8 +109,7 @@ impl Strategy for Rolling {
 
     /// The template's image, and the version that everybody runs.
     fn standing(want: &Want, view: &View) -> Target {
-        let members = view.quorum.members.known().into_iter().flatten();
-        let runs = members.filter_map(|(_, member)| member.version.known()).max();
+        let runs = view.quorum.voters().filter_map(|(_, member)| member.version.known()).max();
         Target { version: runs.unwrap_or(&want.target.version).clone(), image: view.workload.image.clone() }
     }
 

@@ -258,7 +258,7 @@ fn all_joined(view: &View, record: &Record) -> bool {
     let seen = poison::as_if_it_stood(view, record);
     let given_up = |pod: &Pod| record.abandoned.contains(&pod.name) || is_replaced(view, record, pod);
     let ours = |pod: &&Pod| !seen.is_outdated(pod) || (given_up(pod) && !bug::active(Bug::GivenUpNotAwaited));
-    let joined = |pod: &Pod| view.quorum.member(&pod.name).is_some_and(Member::is_healthy);
+    let joined = |pod: &Pod| view.quorum.voter(&pod.name).is_some_and(Member::is_healthy);
     view.pods.iter().filter(ours).all(joined)
 }
 

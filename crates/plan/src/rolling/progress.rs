@@ -31,7 +31,7 @@ pub(crate) fn note_progress(record: &mut Record, view: &View) {
         .quorum
         .leader
         .known()
-        .and_then(|leader| view.quorum.member(leader))
+        .and_then(|leader| view.quorum.voter(leader))
         .and_then(|leader| leader.version.known());
     if let Some(version) = led {
         record.note_leader(version);

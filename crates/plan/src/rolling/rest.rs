@@ -236,7 +236,7 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
 
 /// Whether who was not replaced yet may go on to what a rollout of somebody else's goes to. After this nobody asks about them again.
 fn may_follow(want: &Want, view: &View, target: &Target, pod: &Pod) -> Result<(), Hold> {
-    match view.quorum.member(&pod.name).map(|member| &member.version) {
+    match view.quorum.voter(&pod.name).map(|member| &member.version) {
         Some(Fact::Known(version)) => passable(want, view, target, version),
         Some(Fact::Unknown(_)) | None if bug::active(Bug::AdoptedUnknown) => Ok(()),
         Some(Fact::Unknown(why)) => Err(unversioned(&pod.name, why)),
@@ -291,12 +291,12 @@ fn version_of_replaced(want: &Want, view: &View) -> Option<Version> {
     if view.workload.image == want.target.image {
         return Some(want.target.version.clone());
     }
-    view.updated().find_map(|pod| view.quorum.member(&pod.name)?.version.known().cloned())
+    view.updated().find_map(|pod| view.quorum.voter(&pod.name)?.version.known().cloned())
 }
 
 fn versions(view: &View) -> Result<Vec<Version>, Hold> {
-    let members = view.quorum.members.known().into_iter().flatten();
-    members
+    view.quorum
+        .voters()
         .map(|(name, member)| match &member.version {
             Fact::Known(version) => Ok(version.clone()),
             Fact::Unknown(why) => Err(unversioned(name, why)),

@@ -102,7 +102,7 @@ pub(crate) fn revert(want: &Want, view: &View, record: &mut Record, partition: u
 /// What the leader runs is known.
 fn leader_version(view: &View) -> Result<(), Hold> {
     let leader =
-        view.quorum.leader.known().and_then(|leader| Some((leader, view.quorum.member(leader)?.version.why()?)));
+        view.quorum.leader.known().and_then(|leader| Some((leader, view.quorum.voter(leader)?.version.why()?)));
     match leader {
         Some((name, why)) => {
             Err(Hold::new(Reason::MembersUnknown, format!("{name} leads and its version is not known: {why}")))
@@ -232,7 +232,7 @@ fn retarget(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32,
 /// Whether another target may be written half way under OnDelete: there is a way to it from everything that runs, and nothing newer has
 /// led (H15). A member that does not tell its version runs what its template says.
 pub(crate) fn retarget_is_safe(want: &Want, view: &View, record: &Record) -> Result<(), Hold> {
-    let runs = view.quorum.members.known().into_iter().flatten().filter_map(|(_, member)| member.version.known());
+    let runs = view.quorum.voters().filter_map(|(_, member)| member.version.known());
     let proven = (record.proof == Proof::Proven).then_some(&record.target.version);
     for version in runs.chain([&record.from.version]).chain(proven) {
         passable(want, view, &want.target, version)?;
@@ -245,7 +245,7 @@ fn way_back(want: &Want, view: &View, record: &Record) -> Result<(), Hold> {
     let back = &record.from.version;
     let way = path(want, view, &record.target.version, back);
     let stays = |pod: &Pod| {
-        let version = view.quorum.member(&pod.name).and_then(|member| member.version.known());
+        let version = view.quorum.voter(&pod.name).and_then(|member| member.version.known());
         pod.is_up() && version.is_some_and(|version| version.minor() == back.minor())
     };
     if way.is_ok() || view.pods.iter().any(stays) {

@@ -606,9 +606,19 @@ fn a_yes_to_one_member_is_none_to_the_next() {
     ));
 }
 
+fn nobody_goes_because_of_members_without_a_vote() {
+    let mut view = rest(3, 0);
+    member_mut(&mut view, 1).healthy = Fact::Known(false);
+    for learner in ["pd-green-0", "pd-green-1"] {
+        support::add_learner(&mut view, learner);
+    }
+    assert_eq!(view.quorum.size(), 3);
+    assert!(!view.quorum.survives_losing(&name(2)));
+}
+
 fn who_is_about_to_get_a_vote_is_waited_for() {
     let mut world = World::new(3, 0);
-    world.view.quorum.learners = vec!["pd-9".into()];
+    support::add_learner(&mut world.view, "pd-9");
     let _ = world.run();
     assert!(world.steps.is_empty(), "{:?}", world.steps);
 }
@@ -629,6 +639,7 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 #[case(Bug::BehindHidesSick, one_that_is_behind_hides_nobody)]
 #[case(Bug::HandOverUnbounded, leadership_that_stays_is_asked_to_move_only_so_often)]
 #[case(Bug::AbortedHandOverFinished, a_hand_over_that_nobody_wants_any_more_is_not_finished)]
+#[case(Bug::NonVotersCounted, nobody_goes_because_of_members_without_a_vote)]
 #[case(Bug::NonVotersIgnored, who_is_about_to_get_a_vote_is_waited_for)]
 #[case(Bug::FailedPullCounts, a_member_whose_node_lacks_the_image_stays)]
 #[case(Bug::BudgetBypassed, a_pod_under_their_budget_is_evicted)]

@@ -80,7 +80,7 @@ fn an_upgrade_does_not_begin_when(#[case] change: Change, #[case] expected: Answ
 }, Halt(Reason::LeaderPriority))]
 #[case::a_member_has_no_pod(|_: &mut Want, view: &mut View| {
     if let Fact::Known(members) = &mut view.quorum.members {
-        members.insert(name(7), member(OLD));
+        members.insert(name(7), member(7, OLD));
     }
 }, Halt(Reason::MembersDoNotMatch))]
 #[case::a_pod_is_no_member(|_: &mut Want, view: &mut View| {
@@ -104,7 +104,7 @@ fn an_upgrade_does_not_go_on_when(#[case] change: Change, #[case] expected: Answ
 #[case::both(&[0, 2, 7, 8], "pods that are no members: pd-1; members that have no pod: pd-7, pd-8")]
 fn members_that_are_not_the_pods_are_named(#[case] listed: &[u32], #[case] message: &str) {
     let mut view = rest(3, 0);
-    view.quorum.members = Fact::Known(listed.iter().map(|index| (name(*index), member(OLD))).collect());
+    view.quorum.members = Fact::Known(listed.iter().map(|index| (name(*index), member(*index, OLD))).collect());
     let decision = decide(&want(NEW), &view);
     assert_eq!(answer(&decision), Halt(Reason::MembersDoNotMatch));
     assert_eq!(hold(&decision).message, message);

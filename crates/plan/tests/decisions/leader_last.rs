@@ -382,7 +382,7 @@ fn scale_up(world: &mut World) {
     world.view.workload.observed = true;
     world.view.pods.push(windlass_plan::Pod { index: 3, ..pod(3, NEW) });
     let Fact::Known(members) = &mut world.view.quorum.members else { panic!("known") };
-    members.insert(name(3), member(NEW));
+    members.insert(name(3), member(3, NEW));
 }
 
 #[rstest]
@@ -419,7 +419,7 @@ type Change = fn(&mut Want, &mut View);
 #[case::it_is_paused(|want: &mut Want, _: &mut View| want.paused = true, Wait(Reason::Paused))]
 #[case::a_member_without_a_pod(|_: &mut Want, view: &mut View| {
     if let Fact::Known(members) = &mut view.quorum.members {
-        members.insert(name(7), member(OLD));
+        members.insert(name(7), member(7, OLD));
     }
 }, Halt(Reason::MembersDoNotMatch))]
 fn the_next_one_is_deleted_only_when(#[case] change: Change, #[case] expected: Answer) {

@@ -20,6 +20,7 @@ mod lag;
 mod leader_last;
 mod manifest;
 mod mends;
+mod non_voters;
 mod owners;
 mod paths;
 mod pauses;

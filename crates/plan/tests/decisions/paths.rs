@@ -173,7 +173,7 @@ fn a_revert_to_a_patch_release_needs_nobody_who_stays() {
 #[case::half_way(half_way(3, 0, 1))]
 fn a_learner_holds_and_is_named(#[case] mut view: windlass_plan::View) {
     view.evictions = Evictions::Open;
-    view.quorum.learners = vec!["pd-9".into()];
+    crate::support::add_learner(&mut view, "pd-9");
     let decision = decide(&want(crate::support::NEW), &view);
     assert_eq!(answer(&decision), Halt(Reason::MembersDoNotMatch));
     assert!(hold(&decision).message.contains("pd-9 is a learner"), "{decision:?}");
@@ -186,7 +186,7 @@ fn a_learner_holds_and_is_named(#[case] mut view: windlass_plan::View) {
 #[case::in_a_pod_of_the_set(true, "pd-1", Some("a set of its own"))]
 fn a_learner_that_is_meant_to_stay_does(#[case] meant: bool, #[case] learner: &str, #[case] held: Option<&str>) {
     let mut world = World::new(3, 0);
-    world.view.quorum.learners = vec![learner.to_owned()];
+    crate::support::add_learner(&mut world.view, learner);
     world.want.accept_non_voters = meant;
     let decision = world.run();
     match held {
@@ -207,7 +207,7 @@ fn a_learner_that_is_meant_to_stay_does(#[case] meant: bool, #[case] learner: &s
 #[test]
 fn a_learner_takes_a_permit_back() {
     let mut view = crate::support::permitted(3, 0, 1);
-    view.quorum.learners = vec!["pd-9".into()];
+    crate::support::add_learner(&mut view, "pd-9");
     let decision = rolling::plan(&want(crate::support::NEW), &view, noon()).decision;
     assert_eq!(answer(&decision), Answer::Act("PermitTakenBack"));
 }

@@ -74,7 +74,7 @@ type Change = fn(&mut Want, &mut View);
 #[case::it_is_healthy_and_only_behind(|_: &mut Want, view: &mut View| {
     pod_mut(view, 2).ready_since = Some(noon());
     pod_mut(view, 2).trouble = None;
-    *member_mut(view, 2) = windlass_plan::Member { position: Fact::Known(Some(0)), ..crate::support::member(NEW) };
+    *member_mut(view, 2) = windlass_plan::Member { position: Fact::Known(Some(0)), ..crate::support::member(2, NEW) };
     let since = noon() - Duration::from_hours(1);
     record_mut(view).stage = Some(Stage { since, ..stage(StageKind::Sync, 2) });
 }, Halt(Reason::DeadlineExceeded))]
@@ -118,7 +118,7 @@ fn it_is_told_at_once_and_a_person_is_called_at_the_deadline() {
 #[case::a_person_resumes(|_: &mut Want, view: &mut View| view.resumed = true, Act("TemplateWritten"))]
 #[case::nobody_runs_it_any_more(|_: &mut Want, view: &mut View| {
     *pod_mut(view, 2) = crate::support::pod(2, OLD);
-    *member_mut(view, 2) = crate::support::member(OLD);
+    *member_mut(view, 2) = crate::support::member(2, OLD);
 }, Halt(Reason::TemplatePutBack))]
 #[case::the_strategy_is_another(|_: &mut Want, view: &mut View| {
     view.workload.strategy = Strategy::RollingUpdate { partition: 0 };
@@ -193,7 +193,7 @@ fn it_goes_on_when_the_spec_is_mended_and_the_broken_one_goes_first(#[case] to: 
 fn it_is_tried_again_when_a_person_resumes() {
     let mut world = broken();
     *pod_mut(&mut world.view, 2) = crate::support::pod(2, OLD);
-    *member_mut(&mut world.view, 2) = crate::support::member(OLD);
+    *member_mut(&mut world.view, 2) = crate::support::member(2, OLD);
     world.broken.clear();
     assert_eq!(answer(&world.run()), Halt(Reason::TemplatePutBack), "until then it is not");
     assert_eq!(world.view.evictions, Evictions::Open, "drains go on while a person is waited for");

@@ -88,6 +88,8 @@ fn any_member() -> impl Strategy<Value = Member> {
     let position = prop_oneof![Just(None), (0..=POSITION).prop_map(Some), Just(Some(u64::MAX))];
     (fact(prop::bool::weighted(0.8)), fact(text()), fact(position), prop_oneof![4 => Just(0), 1 => any::<i64>()])
         .prop_map(|(healthy, runs, position, priority)| Member {
+            votes: true,
+            seat: None,
             healthy,
             trouble: None,
             version: match runs {
@@ -192,7 +194,8 @@ fn any_view() -> impl Strategy<Value = View> {
             });
             let pods = pods.collect();
             let members = known_as(members, |members: BTreeMap<u32, Member>| {
-                members.into_iter().map(|(index, member)| (named(index), member)).collect()
+                let seated = |index, member| Member { seat: Some(workload.seat(index)), ..member };
+                members.into_iter().map(|(index, member)| (named(index), seated(index, member))).collect()
             });
             let quorum = Quorum::new(members, known_as(leader, named));
             as_seen(View { workload, pods, evictions, record, ..rest(1, 0) }, |seen| {
@@ -252,7 +255,9 @@ fn any_flaw() -> impl Strategy<Value = Flaw> {
 fn spoil(view: &mut View, flaw: Flaw) {
     let has = |view: &View, index: u32| view.pods.iter().any(|pod| pod.index == index);
     match flaw {
-        Flaw::Member(index, member) if index < view.workload.replicas => *member_mut(view, index) = member,
+        Flaw::Member(index, member) if index < view.workload.replicas => {
+            *member_mut(view, index) = Member { seat: Some(view.workload.seat(index)), ..member };
+        }
         Flaw::NotReady(index) if has(view, index) => pod_mut(view, index).ready_since = None,
         Flaw::Terminating(index) if has(view, index) => pod_mut(view, index).terminating = true,
         Flaw::Gone(index) => remove_pod(view, index),

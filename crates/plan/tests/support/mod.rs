@@ -15,6 +15,7 @@ use windlass_plan::{
     Want, Workload,
     approval::Mode,
     path,
+    quorum::Seat,
     rolling::{
         self,
         known::{
@@ -130,8 +131,16 @@ pub fn pod(index: u32, made_from: &str) -> Pod {
     }
 }
 
-pub fn member(runs: &str) -> Member {
+/// The pod at this index.
+pub fn seat(index: u32) -> Seat {
+    Seat { set: "pd".into(), ordinal: index }
+}
+
+/// The member in the pod at this index, well.
+pub fn member(index: u32, runs: &str) -> Member {
     Member {
+        votes: true,
+        seat: Some(seat(index)),
         healthy: Fact::Known(true),
         trouble: None,
         version: Fact::Known(version(runs)),
@@ -176,7 +185,7 @@ pub fn rest(members: u32, leader: u32) -> View {
             quorum: Quorum {
                 agreed: Some(version(OLD)),
                 ..Quorum::new(
-                    Fact::Known((0..members).map(|index| (name(index), member(OLD))).collect()),
+                    Fact::Known((0..members).map(|index| (name(index), member(index, OLD))).collect()),
                     Fact::Known(name(leader)),
                 )
             },
@@ -269,6 +278,15 @@ pub fn member_mut(view: &mut View, index: u32) -> &mut Member {
         Fact::Known(members) => members.get_mut(&name(index)).expect("the member exists"),
         Fact::Unknown(why) => panic!("the members are not known: {why}"),
     }
+}
+
+/// Somebody without a vote, who is called like this.
+pub fn add_learner(view: &mut View, called: &str) {
+    let learner = Member { votes: false, seat: Seat::of_pod(called), ..Member::unknown("it was not asked") };
+    match &mut view.quorum.members {
+        Fact::Known(members) => members.insert(MemberName::new(called), learner),
+        Fact::Unknown(why) => panic!("the members are not known: {why}"),
+    };
 }
 
 pub fn record_mut(view: &mut View) -> &mut Record {

@@ -509,8 +509,7 @@ impl World {
 
     /// What the whole system follows its members to, if it has not.
     fn followed(&self) -> Option<windlass_plan::Version> {
-        let members = self.view.quorum.members.known()?.values();
-        let lowest = members.map(|member| member.version.known()).min().flatten()?;
+        let lowest = self.view.quorum.voters().map(|(_, member)| member.version.known()).min().flatten()?;
         (self.view.quorum.agreed.as_ref().is_some_and(|agreed| agreed.minor() < lowest.minor())).then(|| lowest.clone())
     }
 

@@ -53,7 +53,7 @@ fn adopted(observed: &Observed, view: &View) -> Adopted {
 pub fn members(view: &View, upgrade: Option<&Record>, max_lag: i64) -> Vec<MemberStatus> {
     let max_lag = u64::try_from(max_lag).unwrap_or(0);
     let describe = |pod: &windlass_plan::Pod| {
-        let member = view.quorum.member(&pod.name);
+        let member = view.quorum.voter(&pod.name);
         let role = match &view.quorum.leader {
             Fact::Known(leader) if *leader == pod.name => "Leader",
             Fact::Known(_) => "Follower",
@@ -65,12 +65,12 @@ pub fn members(view: &View, upgrade: Option<&Record>, max_lag: i64) -> Vec<Membe
             Some(Fact::Unknown(_)) | None => Tri::Unknown,
         };
         // A number would change with every look, and every look would be a write.
-        let lag = match view.quorum.lag(&pod.name) {
-            Fact::Known(Some(lag)) => upgrade.map(|upgrade| {
+        let lag = match member.map(|_| view.quorum.lag(&pod.name)) {
+            Some(Fact::Known(Some(lag))) => upgrade.map(|upgrade| {
                 let in_sync = lag <= max_lag || upgrade.keeps_up(&pod.name);
                 if in_sync { "InSync" } else { "Behind" }.to_owned()
             }),
-            Fact::Known(None) | Fact::Unknown(_) => None,
+            Some(Fact::Known(None) | Fact::Unknown(_)) | None => None,
         };
         MemberStatus {
             pod: pod.name.to_string(),

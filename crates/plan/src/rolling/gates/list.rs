@@ -100,8 +100,10 @@ fn version_path(ask: &Ask<'_>) -> Outcome {
     if ask.record.is_some() {
         return Outcome::Pass;
     }
-    let Some(members) = ask.view.quorum.members.known() else { return members_known(ask.want, ask.view).into() };
-    for (name, member) in members {
+    if ask.view.quorum.members.known().is_none() {
+        return members_known(ask.want, ask.view).into();
+    }
+    for (name, member) in ask.view.quorum.voters() {
         match &member.version {
             Fact::Known(runs) => {
                 if let Err(hold) = passable(ask.want, ask.view, &ask.want.target, runs) {
@@ -142,17 +144,17 @@ fn quorum_survives(ask: &Ask<'_>) -> Verdict {
 
 /// Whoever leads while the victim is down keeps leading: no member wants to lead more than that one (H19).
 fn leadership_stays(ask: &Ask<'_>) -> Verdict {
-    let Some(members) = ask.view.quorum.members.known() else { return Ok(()) };
-    if members.len() == 1 {
+    let quorum = &ask.view.quorum;
+    if quorum.members.known().is_none() || quorum.size() == 1 {
         return Ok(());
     }
-    let heir = match ask.view.quorum.leader.known() {
+    let heir = match quorum.leader.known() {
         Some(leader) if *leader != ask.victim.name => leader.clone(),
         Some(_) | None => handover::target(ask.want, ask.view, ask.victim)?.name.clone(),
     };
-    let priority = members.get(&heir).map_or(0, |member| member.priority);
-    let rival = members
-        .iter()
+    let priority = quorum.voter(&heir).map_or(0, |member| member.priority);
+    let rival = quorum
+        .voters()
         .filter(|(name, member)| **name != heir && member.priority > priority)
         .max_by_key(|(_, member)| member.priority);
     match rival {

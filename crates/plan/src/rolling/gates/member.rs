@@ -1,13 +1,13 @@
 //! Whether the members are known, and up in every sense.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     bug::{self, Bug},
     fact::Fact,
     gate::Verdict,
     hold::Hold,
-    quorum::{Complaint, MemberName, can_spare_one},
+    quorum::{Complaint, Member, MemberName, Seat, can_spare_one},
     reason::Reason,
     rolling::{
         known::{stage::StageKind, view::View, workload::Pod},
@@ -59,17 +59,18 @@ fn missing(view: &View, name: &MemberName) -> Hold {
 
 /// The system lists its members, and they are the pods.
 pub fn members_known(want: &Want, view: &View) -> Verdict {
-    let members = match &view.quorum.members {
-        Fact::Known(members) => members,
-        Fact::Unknown(why) => return Err(unknown(view, why)),
-    };
+    if let Fact::Unknown(why) = &view.quorum.members {
+        return Err(unknown(view, why));
+    }
     if let Some(message) = non_voter(want, view) {
         return Err(Hold::new(Reason::MembersDoNotMatch, message));
     }
-    let pods: BTreeSet<&MemberName> = view.pods.iter().map(|pod| &pod.name).collect();
-    let listed: BTreeSet<&MemberName> = members.keys().collect();
-    let missing = names(pods.difference(&listed));
-    let extra = names(listed.difference(&pods));
+    let pods: BTreeMap<Seat, &MemberName> =
+        view.pods.iter().map(|pod| (view.workload.seat(pod.index), &pod.name)).collect();
+    let listed: BTreeSet<&Seat> = view.quorum.voters().filter_map(|(_, member)| member.seat.as_ref()).collect();
+    let is_ours = |member: &Member| member.seat.as_ref().is_some_and(|seat| pods.contains_key(seat));
+    let missing = names(pods.iter().filter(|(seat, _)| !listed.contains(seat)).map(|(_, name)| *name));
+    let extra = names(view.quorum.voters().filter(|(_, member)| !is_ours(member)).map(|(name, _)| name));
     match (missing.is_empty(), extra.is_empty()) {
         (true, true) => Ok(()),
         (false, true) => Err(Hold::new(Reason::MembersDoNotMatch, format!("pods that are no members: {missing}"))),
@@ -87,13 +88,16 @@ fn non_voter(want: &Want, view: &View) -> Option<String> {
     if bug::active(Bug::NonVotersIgnored) {
         return None;
     }
-    let is_ours = |learner: &&String| view.pods.iter().any(|pod| pod.name.as_str() == learner.as_str());
-    if let Some(learner) = view.quorum.learners.iter().find(is_ours) {
+    let is_ours = |(_, member): &(&MemberName, &Member)| {
+        let is_in = |pod: &Pod| member.seat.as_ref() == Some(&view.workload.seat(pod.index));
+        view.pods.iter().any(is_in)
+    };
+    if let Some((learner, _)) = view.quorum.non_voters().find(is_ours) {
         return Some(format!(
             "{learner} is a learner, a member without a vote, in a pod of this StatefulSet: promote it, or give it a set of its own"
         ));
     }
-    let learner = view.quorum.learners.first().filter(|_| !want.accept_non_voters)?;
+    let (learner, _) = view.quorum.non_voters().next().filter(|_| !want.accept_non_voters)?;
     Some(format!(
         "{learner} is a learner, a member without a vote: promote or remove it first, or set spec.policy.acceptNonVoters if it is meant to stay"
     ))
@@ -111,7 +115,7 @@ fn unknown(view: &View, why: &str) -> Hold {
 pub fn leader_known(view: &View) -> Verdict {
     match &view.quorum.leader {
         Fact::Unknown(why) => Err(Hold::new(Reason::LeaderUnknown, format!("the leader is not known: {why}"))),
-        Fact::Known(leader) if view.quorum.member(leader).is_none() => {
+        Fact::Known(leader) if view.quorum.voter(leader).is_none() => {
             Err(Hold::new(Reason::LeaderUnknown, format!("{leader} is said to lead and is no member")))
         }
         Fact::Known(_) => Ok(()),
@@ -151,7 +155,7 @@ pub fn settled(want: &Want, view: &View, version: &Version, pod: &Pod) -> Result
     // A member that was just replaced is expected not to answer for a while, and has a reason of its own if it goes on.
     let replaced = view.record.is_some() && !view.is_outdated(pod);
     let silent = if replaced { Reason::MemberNotJoined } else { Reason::MembersUnknown };
-    let Some(member) = view.quorum.member(name) else {
+    let Some(member) = view.quorum.voter(name) else {
         return Err(Lacking { stage: StageKind::Join, hold: unlisted(view, pod, silent) });
     };
     match &member.healthy {
@@ -205,7 +209,7 @@ pub fn settled(want: &Want, view: &View, version: &Version, pod: &Pod) -> Result
 fn unready(view: &View, pod: &Pod) -> Hold {
     let name = &pod.name;
     // Where Kubernetes has no word for it, the member may have one: OpenBao's pods are not ready while they are sealed.
-    let complaint = view.quorum.member(name).and_then(|member| member.trouble.as_ref());
+    let complaint = view.quorum.voter(name).and_then(|member| member.trouble.as_ref());
     let member = complaint.map(|complaint| format!(": {complaint}")).unwrap_or_default();
     let reason = match complaint {
         Some(Complaint::Sealed) => Reason::MemberSealed,
@@ -231,8 +235,8 @@ fn more(pod: &Pod) -> String {
 /// A pod that is ready and no member.
 fn unlisted(view: &View, pod: &Pod, silent: Reason) -> Hold {
     match &view.quorum.members {
-        Fact::Known(members) => {
-            let listed = names(members.keys().collect::<Vec<_>>().iter());
+        Fact::Known(_) => {
+            let listed = names(view.quorum.voters().map(|(name, _)| name));
             let message = format!("pod {} is ready, and the members are {listed}{}", pod.name, more(pod));
             Hold::new(silent, message)
         }
@@ -240,6 +244,7 @@ fn unlisted(view: &View, pod: &Pod, silent: Reason) -> Hold {
     }
 }
 
-fn names<'a>(names: impl Iterator<Item = &'a &'a MemberName>) -> String {
-    names.map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
+fn names<'a>(names: impl Iterator<Item = &'a MemberName>) -> String {
+    // In the order of the alphabet, whatever order they came in.
+    names.map(MemberName::as_str).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
 }

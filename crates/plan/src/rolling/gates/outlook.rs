@@ -34,7 +34,7 @@ pub(crate) fn states(want: &Want, view: &View, record: Option<&Record>, now: Tim
     let gates = if lost { mend::BEFORE_MEND } else { BEFORE_RESTART };
     let first: &[Gate] = if record.is_none() { &[Gate::FIRST] } else { &[] };
     // Before it begins everybody runs what they shall run.
-    let runs = || view.quorum.member(&victim.name).and_then(|member| member.version.known());
+    let runs = || view.quorum.voter(&victim.name).and_then(|member| member.version.known());
     let version = record.map(|record| &record.target.version).or_else(runs).unwrap_or(&want.target.version);
     let ask = Ask { want, view, record, version, victim, now };
     evaluate(gates, &ask).chain(evaluate(first, &ask)).collect()

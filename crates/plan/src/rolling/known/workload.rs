@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::{
     bug::{self, Bug},
-    quorum::MemberName,
+    quorum::{MemberName, Seat},
     trouble::{Log, Trouble},
 };
 
@@ -65,9 +65,14 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// The pod at this index.
+    pub fn seat(&self, index: u32) -> Seat {
+        Seat { set: self.name.clone(), ordinal: self.first_ordinal.saturating_add(index) }
+    }
+
     /// The name of the pod, and so of the member, at this index.
     pub fn member(&self, index: u32) -> MemberName {
-        MemberName::new(format!("{}-{}", self.name, self.first_ordinal.saturating_add(index)))
+        MemberName::in_pod(&self.seat(index))
     }
 
     /// Whether the pod is not made from the newest template.

@@ -14,7 +14,7 @@ use windlass_systems::{
     etcd::{Answer, EtcdMember, Health, Said},
 };
 
-use super::{said, silence};
+use super::super::answers::{said, silence};
 use crate::members::place::{Place, Seen};
 
 /// What is known of an etcd quorum whose members are in these places.
@@ -50,16 +50,15 @@ fn agreed(answers: &[Answer], places: &[Place]) -> Result<Seen, String> {
     let names = names(members, &said, places)?;
     let leader = leader(&said, &names);
     let called = |member: &EtcdMember| names.get(&member.id).cloned();
-    let judged = |member: &EtcdMember| Some((called(member)?, judge(&called(member)?, answers, leader.known())));
-    let mut quorum = Quorum::new(
-        Fact::Known(members.iter().filter(|member| !member.is_learner).filter_map(judged).collect()),
-        leader,
-    );
-    let learners = members.iter().filter(|member| member.is_learner);
-    quorum.learners = learners.filter_map(called).map(|name| name.to_string()).collect();
+    let judged = |member: &EtcdMember| {
+        let name = called(member)?;
+        let judged = Member { votes: !member.is_learner, ..judge(&name, answers, leader.known()) };
+        Some((name, judged))
+    };
+    let mut quorum = Quorum::new(Fact::Known(members.iter().filter_map(judged).collect()), leader);
     quorum.downgrade = all_say(&said, |said| said.status.downgrade.as_deref());
     quorum.agreed = all_say(&said, |said| said.cluster_version.as_deref());
-    Ok(Seen { quorum, ids: names.into_iter().map(|(id, name)| (name, id.to_string())).collect() })
+    Ok(Seen::new(quorum, names.into_iter().map(|(id, name)| (name, id.to_string())).collect(), places))
 }
 
 fn identities(members: &[EtcdMember]) -> BTreeSet<(u64, &str, bool)> {
@@ -96,9 +95,14 @@ fn names(
             return Err(format!("members {other:x} and {id:x} are both said to be in {pod}"));
         }
     }
+    // etcd lets several have the same name.
+    let is_shared = |member: &EtcdMember| {
+        let is_another = |one: &&EtcdMember| one.id != member.id && !pods.contains_key(&one.id);
+        members.iter().filter(is_another).any(|one| one.name == member.name)
+    };
     let name = |member: &EtcdMember| match pods.get(&member.id) {
         Some(pod) => MemberName::new(*pod),
-        None if member.name.is_empty() => MemberName::new(format!("member {:x}", member.id)),
+        None if member.name.is_empty() || is_shared(member) => MemberName::new(format!("member {:x}", member.id)),
         None => MemberName::new(&member.name),
     };
     Ok(members.iter().map(|member| (member.id, name(member))).collect())
@@ -150,6 +154,8 @@ fn judge(name: &MemberName, answers: &[Answer], leader: Option<&MemberName>) -> 
     let trouble = trouble(said);
     let status = &said.status;
     Member {
+        votes: true,
+        seat: None,
         healthy: Fact::Known(trouble.is_none()),
         trouble,
         version: match status.version.parse::<Version>() {
@@ -188,7 +194,7 @@ mod tests {
     use std::net::IpAddr;
 
     use rstest::rstest;
-    use windlass_plan::{Fact, MemberName, Quorum};
+    use windlass_plan::{Fact, MemberName, Quorum, quorum::Seat};
     use windlass_systems::etcd::{Answer, EtcdMember, Health, Said, Status};
 
     use super::{Place, seen};
@@ -265,7 +271,7 @@ mod tests {
         assert!((0..3).all(|index| *healthy(&seen.quorum, index) == Fact::Known(true)));
         assert_eq!(seen.quorum.lag(&name(1)), Fact::Known(Some(10)));
         assert_eq!(seen.ids[&name(2)], (IDS + 2).to_string());
-        assert_eq!((seen.quorum.learners, seen.quorum.downgrade), (vec![], None));
+        assert_eq!((seen.quorum.non_voters().count(), seen.quorum.downgrade), (0, None));
     }
 
     #[test]
@@ -341,7 +347,28 @@ mod tests {
         };
         let quorum = listing(learner);
         assert_eq!(quorum.size(), 3);
-        assert_eq!(quorum.learners, [format!("member {:x}", IDS + 9)]);
+        let learners: Vec<&str> = quorum.non_voters().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(learners, [format!("member {:x}", IDS + 9)]);
+    }
+
+    /// etcd asks nobody for a name of its own. One that has another's is told apart by its id, and hides nobody.
+    #[test]
+    fn a_learner_that_is_called_like_a_voter_hides_nobody() {
+        let elsewhere = |index| EtcdMember { name: "infra".into(), hosts: vec!["elsewhere".into()], ..member(index) };
+        let quorum = listing(|members| {
+            members.push(elsewhere(8));
+            members.push(EtcdMember { is_learner: true, ..elsewhere(9) });
+        });
+        let named = |index| quorum.member(&MemberName::new(format!("member {:x}", IDS + index))).unwrap();
+        assert_eq!((named(8).votes, named(9).votes, quorum.size()), (true, false, 4));
+    }
+
+    #[test]
+    fn members_say_in_which_pod_they_are() {
+        let quorum = listing(|members| members.push(EtcdMember { name: "infra".into(), hosts: vec![], ..member(9) }));
+        let seat = |name: &str| quorum.member(&MemberName::new(name)).unwrap().seat.clone();
+        assert_eq!(seat("etcd-2"), Seat::of_pod("etcd-2"));
+        assert_eq!(seat("infra"), None, "in no pod that is known");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use windlass_plan::{
 };
 use windlass_systems::http::{Answer, Field, Leader, Said};
 
-use super::{said, silence};
+use super::super::answers::{said, silence};
 use crate::members::place::{Place, Seen};
 
 /// What is known of a quorum whose members are in these places.
@@ -30,7 +30,8 @@ fn agreed(answers: &[Answer], places: &[Place]) -> Result<Seen, String> {
     let leader = leader(&said, &ids, &members);
     let judged = members.iter().map(|name| (MemberName::new(*name), judge(name, answers)));
     let quorum = Quorum::new(Fact::Known(judged.collect()), leader);
-    Ok(Seen { quorum, ids: ids.into_iter().map(|(id, pod)| (MemberName::new(pod), id.to_owned())).collect() })
+    let ids = ids.into_iter().map(|(id, pod)| (MemberName::new(pod), id.to_owned())).collect();
+    Ok(Seen::new(quorum, ids, places))
 }
 
 /// The pods that are members, if all who answered list the same.
@@ -98,6 +99,8 @@ fn judge(name: &str, answers: &[Answer]) -> Member {
     };
     let trouble = trouble(said).map(Complaint::Other);
     Member {
+        votes: true,
+        seat: None,
         healthy: Fact::Known(trouble.is_none()),
         trouble,
         version: match said.version.parse::<Version>() {

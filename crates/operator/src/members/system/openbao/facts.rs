@@ -14,7 +14,7 @@ use windlass_systems::{
     openbao::{Answer, Raft, RaftServer, Said, State},
 };
 
-use super::{said, silence};
+use super::super::answers::{said, silence};
 use crate::members::place::{Place, Seen};
 
 /// What is known of a quorum whose members are in these places.
@@ -57,22 +57,14 @@ fn agreed(answers: &[Answer], places: &[Place]) -> Result<Seen, String> {
     }
     let leader =
         contradicted(leader, raft, &said, &names).map_or_else(|| Fact::Known(MemberName::new(leader)), Fact::Unknown);
-    let judged = raft.servers.iter().filter(|server| server.is_voter).filter_map(|server| {
+    let judged = raft.servers.iter().filter_map(|server| {
         let name = names.get(&server.node_id)?;
-        Some((name.clone(), judge(name, server, raft, answers)))
+        Some((name.clone(), Member { votes: server.is_voter, ..judge(name, server, raft, answers) }))
     });
-    let learners = raft.servers.iter().filter(|server| !server.is_voter);
-    let quorum = Quorum {
-        members: Fact::Known(judged.collect()),
-        leader,
-        learners: learners.filter_map(|server| names.get(&server.node_id)).map(ToString::to_string).collect(),
-        downgrade: None,
-        agreed: None,
-        refused: false,
-    };
+    let quorum = Quorum::new(Fact::Known(judged.collect()), leader);
     // Nobody can be named as the next leader, so nobody needs a name for that.
     let ids = voters.into_iter().map(|name| (name.clone(), name.to_string())).collect();
-    Ok(Seen { quorum, ids })
+    Ok(Seen::new(quorum, ids, places))
 }
 
 /// The one pod that says that it leads.
@@ -139,6 +131,8 @@ fn judge(name: &MemberName, server: &RaftServer, raft: &Raft, answers: &[Answer]
     };
     let trouble = trouble(said, server, raft);
     Member {
+        votes: true,
+        seat: None,
         healthy: Fact::Known(trouble.is_none()),
         trouble,
         version: match said.health.version.as_deref().map(str::parse::<Version>) {
@@ -292,7 +286,7 @@ mod tests {
         assert_eq!(quorum.leader, Fact::Known(name(0)));
         assert!((0..3).all(|index| *healthy(&quorum, index) == Fact::Known(true)));
         assert_eq!(quorum.lag(&name(2)), Fact::Known(Some(2)));
-        assert!(quorum.learners.is_empty());
+        assert_eq!(quorum.non_voters().next(), None);
     }
 
     #[test]
@@ -481,7 +475,8 @@ mod tests {
                 server.is_voter = server.node_id != "00000002";
             }
         });
-        assert_eq!((quorum.size(), quorum.learners), (2, vec!["bao-2".to_owned()]));
+        let learners: Vec<&str> = quorum.non_voters().map(|(name, _)| name.as_str()).collect();
+        assert_eq!((quorum.size(), learners), (2, vec!["bao-2"]));
     }
 
     #[test]

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use windlass_plan::{Fact, Member, MemberName, Quorum, Version, quorum::majority};
 use windlass_systems::pd::{Answer, PdMember, Ready, Said};
 
-use super::{said, silence};
+use super::super::answers::{said, silence};
 use crate::members::place::{Place, Seen};
 
 /// What is known of a PD quorum whose members are in these places.
 pub fn seen(answers: &[Answer], places: &[Place]) -> Seen {
     match in_pods(answers, places) {
-        Ok((answers, ids)) => Seen { quorum: quorum(&answers), ids },
+        Ok((answers, ids)) => Seen::new(quorum(&answers), ids, places),
         Err(why) => Seen::unknown(&why),
     }
 }
@@ -142,7 +142,7 @@ fn judge(member: &PdMember, answers: &[Answer], said: &[(&str, &Said)], leader: 
     };
     let priority = said.iter().flat_map(|(_, said)| &said.members).filter(|other| other.id == member.id);
     let priority = priority.filter_map(|member| member.leader_priority).max().unwrap_or(0);
-    Member { healthy, trouble: None, version, position, priority: i64::from(priority) }
+    Member { votes: true, seat: None, healthy, trouble: None, version, position, priority: i64::from(priority) }
 }
 
 #[cfg(test)]
