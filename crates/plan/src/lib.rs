@@ -36,7 +36,7 @@ pub use path::Path;
 pub use quorum::{Member, MemberName, Quorum};
 pub use reason::Reason;
 pub use rolling::known::{
-    decision::{Decision, Plan, Step},
+    decision::{Decision, Plan, Step, StepKind},
     order::Order,
     record::Record,
     snapshot::Snapshot,

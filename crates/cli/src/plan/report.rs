@@ -6,11 +6,10 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use serde::Serialize;
 use windlass_api::{
-    QuorumCluster,
+    QuorumCluster, members,
     status::{GateStatus, MemberStatus},
     translate,
 };
-use windlass_operator::quorum::report::members;
 use windlass_plan::{
     Forecast, Hold, Reason, View, Want,
     forecast::{End, Foreseen, Move},
@@ -154,7 +153,7 @@ impl Report {
             order: way.map(|way| way.order.into()),
             reverting: way.is_some_and(|way| way.reverting),
             blocked_by: blocked.map(Held::of),
-            members: members(view, view.record.as_ref(), resource.spec.upgrade.max_lag_entries),
+            members: members::seen(view, view.record.as_ref(), resource.spec.upgrade.max_lag_entries),
             steps: steps(&forecast.steps),
             leadership_moves: forecast.moves().map(moved).collect(),
             gates: forecast.gates.iter().map(gate).collect(),

@@ -2,9 +2,10 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use windlass_api::{
-    QuorumCluster, QuorumClusterStatus,
-    conditions::{Tri, Verdict, conditions},
-    status::{Adopted, Found, MemberStatus, Pulling, StrategySwitch},
+    QuorumCluster, QuorumClusterStatus, Word,
+    conditions::{Verdict, conditions},
+    members,
+    status::{Adopted, Found, Phase, Pulling, StrategySwitch},
     translate,
 };
 use windlass_plan::{
@@ -113,7 +114,7 @@ pub fn planned(
     status.given_up = plan.given_up.as_ref().map(translate::written_given_up);
     status.approval = translate::written_approvals(&plan.approvals);
     status.gates = plan.gates.iter().map(translate::gate).collect();
-    status.members = members(view, plan.record.as_ref(), resource.spec.upgrade.max_lag_entries);
+    status.members = members::seen(view, plan.record.as_ref(), resource.spec.upgrade.max_lag_entries);
     conclude(&mut status, resource, &plan.decision, plan.record.as_ref(), now);
     status
 }
@@ -137,40 +138,6 @@ fn common_version(view: &View) -> Option<String> {
     versions.all(|version| version == Some(first)).then(|| first.to_string())
 }
 
-/// The members as seen, in the order of their ordinals.
-pub fn members(view: &View, upgrade: Option<&Record>, max_lag: i64) -> Vec<MemberStatus> {
-    let max_lag = u64::try_from(max_lag).unwrap_or(0);
-    let describe = |pod: &windlass_plan::Pod| {
-        let member = view.quorum.member(&pod.name);
-        let role = match &view.quorum.leader {
-            Fact::Known(leader) if *leader == pod.name => "Leader",
-            Fact::Known(_) => "Follower",
-            Fact::Unknown(_) => "Unknown",
-        };
-        let healthy = match member.map(|member| &member.healthy) {
-            Some(Fact::Known(true)) => Tri::True,
-            Some(Fact::Known(false)) => Tri::False,
-            Some(Fact::Unknown(_)) | None => Tri::Unknown,
-        };
-        // A number would change with every look, and every look would be a write.
-        let lag = match view.quorum.lag(&pod.name) {
-            Fact::Known(Some(lag)) => upgrade.map(|upgrade| {
-                let in_sync = lag <= max_lag || upgrade.keeps_up(&pod.name);
-                if in_sync { "InSync" } else { "Behind" }.to_owned()
-            }),
-            Fact::Known(None) | Fact::Unknown(_) => None,
-        };
-        MemberStatus {
-            pod: pod.name.to_string(),
-            role: role.to_owned(),
-            version: member.and_then(|member| member.version.known()).map(ToString::to_string),
-            healthy: healthy.text().to_owned(),
-            lag,
-        }
-    };
-    view.pods.iter().map(describe).collect()
-}
-
 fn conclude(
     status: &mut QuorumClusterStatus,
     resource: &QuorumCluster,
@@ -182,27 +149,27 @@ fn conclude(
     // What is on record counts, also where no plan could be made of it: it goes on from there.
     let verdict = verdict(decision, record, status.upgrade.is_some());
     let phase = match (decision, &status.upgrade) {
-        (Decision::Done, _) => "Running",
-        (Decision::Wait { on, .. }, _) if on.reason == Reason::Paused => "Paused",
-        (Decision::Halt { .. }, _) => "Blocked",
-        (_, Some(upgrade)) if upgrade.reverting => "Reverting",
-        (_, Some(_)) => "Upgrading",
-        (Decision::Act(_) | Decision::Wait { .. }, None) => "Pending",
+        (Decision::Done, _) => Phase::Running,
+        (Decision::Wait { on, .. }, _) if on.reason == Reason::Paused => Phase::Paused,
+        (Decision::Halt { .. }, _) => Phase::Blocked,
+        (_, Some(upgrade)) if upgrade.reverting => Phase::Reverting,
+        (_, Some(_)) => Phase::Upgrading,
+        (Decision::Act(_) | Decision::Wait { .. }, None) => Phase::Pending,
     };
-    status.phase = Some(phase.to_owned());
+    status.phase = Some(phase.name().to_owned());
     status.observed_generation = Some(generation);
     status.conditions = conditions(&status.conditions, &verdict, generation, now);
 }
 
 fn verdict(decision: &Decision, record: Option<&Record>, upgrading: bool) -> Verdict {
     let way = record.map(|record| format!("{} to {}: ", record.from, record.target)).unwrap_or_default();
-    let (ready, reconciling, stalled, reason, message) = match decision {
-        Decision::Done => (true, false, false, "UpToDate".to_owned(), "all members run the wanted version".to_owned()),
-        Decision::Act(step) => (false, true, false, step.name().to_owned(), format!("{way}{step}")),
+    let (ready, reconciling, stalled, word, message) = match decision {
+        Decision::Done => (true, false, false, Word::UpToDate, "all members run the wanted version".to_owned()),
+        Decision::Act(step) => (false, true, false, Word::Step(step.kind()), format!("{way}{step}")),
         Decision::Wait { on, .. } => {
-            (false, on.reason != Reason::Paused, false, on.reason.name().to_owned(), format!("{way}{on}"))
+            (false, on.reason != Reason::Paused, false, on.reason.into(), format!("{way}{on}"))
         }
-        Decision::Halt { on } => (false, false, true, on.reason.name().to_owned(), format!("{way}{on}")),
+        Decision::Halt { on } => (false, false, true, on.reason.into(), format!("{way}{on}")),
     };
-    Verdict { ready: ready.into(), reconciling, stalled, upgrading, reason, message }
+    Verdict { ready: ready.into(), reconciling, stalled, upgrading, word, message }
 }

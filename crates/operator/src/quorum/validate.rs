@@ -10,7 +10,7 @@ use kube::{
     ResourceExt,
     core::{Selector, SelectorExt},
 };
-use windlass_api::{QuorumCluster, translate};
+use windlass_api::{QuorumCluster, conditions, translate};
 use windlass_plan::{
     Hold, MemberName, Quorum, Reason, Record, View, Want, Workload,
     rolling::known::{
@@ -137,8 +137,7 @@ fn view(
         record,
         parked,
         // The condition says it where the schema is older than the field.
-        unwatched: status.leadership_unobserved
-            || status.conditions.iter().any(|condition| condition.reason == Reason::Unreadable.name()),
+        unwatched: status.leadership_unobserved || conditions::mention(&status.conditions, Reason::Unreadable),
         attempt,
         snapshot,
         pulls: observed.pulls.clone(),

@@ -103,24 +103,29 @@ pub enum Step {
 }
 
 impl Step {
+    /// Which it is, whatever it is about.
+    pub fn kind(&self) -> StepKind {
+        match self {
+            Self::TakeSnapshot { .. } => StepKind::SnapshotBegun,
+            Self::StartJob { .. } => StepKind::JobStarted,
+            Self::PullImage { .. } => StepKind::ImagePullBegun,
+            Self::WriteTemplate { .. } => StepKind::TemplateWritten,
+            Self::SwitchStrategy { .. } => StepKind::StrategySwitched,
+            Self::PutBackStrategy => StepKind::StrategyPutBack,
+            Self::HoldEvictions => StepKind::EvictionsHeld,
+            Self::HandOver { .. } => StepKind::HandOver,
+            Self::Permit { .. } => StepKind::MemberPermitted,
+            Self::TakeBack { .. } => StepKind::PermitTakenBack,
+            Self::DeletePod { .. } => StepKind::BrokenPodDeleted,
+            Self::Replace { .. } => StepKind::MemberReplaced,
+            Self::ReleaseEvictions => StepKind::EvictionsReleased,
+            Self::Park { .. } => StepKind::Parked,
+        }
+    }
+
     /// The event's reason and the metric's label.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::TakeSnapshot { .. } => "SnapshotBegun",
-            Self::StartJob { .. } => "JobStarted",
-            Self::PullImage { .. } => "ImagePullBegun",
-            Self::WriteTemplate { .. } => "TemplateWritten",
-            Self::SwitchStrategy { .. } => "StrategySwitched",
-            Self::PutBackStrategy => "StrategyPutBack",
-            Self::HoldEvictions => "EvictionsHeld",
-            Self::HandOver { .. } => "HandOver",
-            Self::Permit { .. } => "MemberPermitted",
-            Self::TakeBack { .. } => "PermitTakenBack",
-            Self::DeletePod { .. } => "BrokenPodDeleted",
-            Self::Replace { .. } => "MemberReplaced",
-            Self::ReleaseEvictions => "EvictionsReleased",
-            Self::Park { .. } => "Parked",
-        }
+        self.kind().into()
     }
 
     /// The member that it is about.
@@ -153,6 +158,39 @@ impl Step {
     pub fn rests_on_evidence(&self) -> bool {
         self.disturbs() || matches!(self, Self::SwitchStrategy { .. })
     }
+}
+
+/// Which act it is, by the name that conditions, events and metrics carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumIter, strum::EnumString, strum::IntoStaticStr)]
+pub enum StepKind {
+    /// See [`Step::TakeSnapshot`].
+    SnapshotBegun,
+    /// See [`Step::StartJob`].
+    JobStarted,
+    /// See [`Step::PullImage`].
+    ImagePullBegun,
+    /// See [`Step::WriteTemplate`].
+    TemplateWritten,
+    /// See [`Step::SwitchStrategy`].
+    StrategySwitched,
+    /// See [`Step::PutBackStrategy`].
+    StrategyPutBack,
+    /// See [`Step::HoldEvictions`].
+    EvictionsHeld,
+    /// See [`Step::HandOver`].
+    HandOver,
+    /// See [`Step::Permit`].
+    MemberPermitted,
+    /// See [`Step::TakeBack`].
+    PermitTakenBack,
+    /// See [`Step::DeletePod`].
+    BrokenPodDeleted,
+    /// See [`Step::Replace`].
+    MemberReplaced,
+    /// See [`Step::ReleaseEvictions`].
+    EvictionsReleased,
+    /// See [`Step::Park`].
+    Parked,
 }
 
 impl fmt::Display for Step {
