@@ -71,8 +71,7 @@ mod tests {
 
     use super::Word;
 
-    /// The names of all that this program knows. None means two things: a name that a Reason and a step had in common would be read as the
-    /// Reason.
+    /// Also: none means two things.
     #[test]
     fn every_word_is_read_back_as_it_was_written() {
         let plain = [Word::UpToDate, Word::Stamping, Word::Waiting];
