@@ -1,9 +1,35 @@
 //! Conditions that kstatus, `kubectl wait`, Helm and Flux understand: Ready, Reconciling, Stalled. And one of our own: Upgrading (D2).
 
-use k8s_openapi::{
-    apimachinery::pkg::apis::meta::v1::{Condition, Time},
-    jiff::Timestamp,
-};
+pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use serde::Serialize;
+use windlass_plan::Reason;
+
+use crate::word::Word;
+
+/// Which conditions our resources have. Complete and InProgress are a ServiceImage's and its tiers', Upgrading is a QuorumCluster's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+pub enum ConditionType {
+    /// What is wanted is what is there.
+    Ready,
+    /// Work goes on.
+    Reconciling,
+    /// A person must look.
+    Stalled,
+    /// An upgrade is under way, whether it moves or not.
+    Upgrading,
+    /// All resources have their image, and run it.
+    Complete,
+    /// They do not yet; of a tier, that its turn has come.
+    InProgress,
+}
+
+impl ConditionType {
+    /// As Kubernetes writes it.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
 
 /// What to say of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,13 +43,13 @@ pub struct Verdict {
     /// An upgrade is under way, whether it moves or not.
     pub upgrading: bool,
     /// A word for machines.
-    pub reason: String,
+    pub word: Word,
     /// A sentence for people.
     pub message: String,
 }
 
 /// A condition's status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::EnumString, strum::IntoStaticStr)]
 pub enum Tri {
     /// It is so.
     True,
@@ -36,11 +62,7 @@ pub enum Tri {
 impl Tri {
     /// As Kubernetes writes it.
     pub fn text(self) -> &'static str {
-        match self {
-            Self::True => "True",
-            Self::False => "False",
-            Self::Unknown => "Unknown",
-        }
+        self.into()
     }
 }
 
@@ -53,13 +75,13 @@ impl From<bool> for Tri {
 /// The conditions for a verdict. Transition times of conditions whose status stays are kept, so an equal verdict gives equal bytes.
 pub fn conditions(before: &[Condition], verdict: &Verdict, generation: i64, now: Timestamp) -> Vec<Condition> {
     let states = [
-        ("Ready", verdict.ready),
-        ("Reconciling", Tri::from(verdict.reconciling)),
-        ("Stalled", Tri::from(verdict.stalled)),
-        ("Upgrading", Tri::from(verdict.upgrading)),
+        (ConditionType::Ready, verdict.ready),
+        (ConditionType::Reconciling, Tri::from(verdict.reconciling)),
+        (ConditionType::Stalled, Tri::from(verdict.stalled)),
+        (ConditionType::Upgrading, Tri::from(verdict.upgrading)),
     ];
-    let written = |(type_, status): (&str, Tri)| {
-        condition(before, type_, status, &verdict.reason, &verdict.message, generation, now)
+    let written = |(type_, status): (ConditionType, Tri)| {
+        condition(before, type_, status, &verdict.word, &verdict.message, generation, now)
     };
     states.into_iter().map(written).collect()
 }
@@ -78,32 +100,68 @@ fn cut(message: &str) -> String {
 /// One condition. The time of its last transition is kept while its status stays.
 pub fn condition(
     before: &[Condition],
-    type_: &str,
+    type_: ConditionType,
     status: Tri,
-    reason: &str,
+    word: &Word,
     message: &str,
     generation: i64,
     now: Timestamp,
 ) -> Condition {
-    let kept = before.iter().find(|old| old.type_ == type_ && old.status == status.text());
+    let kept = find(before, type_).filter(|old| old.status == status.text());
     Condition {
-        type_: type_.to_owned(),
+        type_: type_.name().to_owned(),
         status: status.text().to_owned(),
-        reason: reason.to_owned(),
+        reason: word.name().to_owned(),
         message: cut(message),
         observed_generation: Some(generation),
         last_transition_time: kept.map_or(Time(now), |old| old.last_transition_time.clone()),
     }
 }
 
+/// The condition of this type, where there is one.
+pub fn find(conditions: &[Condition], type_: ConditionType) -> Option<&Condition> {
+    conditions.iter().find(|one| one.type_ == type_.name())
+}
+
+/// Whether it is said to be so, of whatever generation.
+pub fn holds(conditions: &[Condition], type_: ConditionType) -> bool {
+    find(conditions, type_).is_some_and(|one| one.status == Tri::True.text())
+}
+
+/// Whether it is ready, and that is said of this generation.
+pub fn is_ready(conditions: &[Condition], generation: Option<i64>) -> bool {
+    let ready = find(conditions, ConditionType::Ready);
+    ready.is_some_and(|ready| ready.status == Tri::True.text() && ready.observed_generation == generation)
+}
+
+/// What it says in a word: what Ready gives as its reason.
+pub fn word(conditions: &[Condition]) -> Option<Word> {
+    find(conditions, ConditionType::Ready).map(|ready| ready.reason.as_str().into())
+}
+
+/// Whether any of them gives this as its reason.
+pub fn mention(conditions: &[Condition], reason: Reason) -> bool {
+    conditions.iter().any(|one| Word::from(one.reason.as_str()) == Word::Held(reason))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Timestamp, Tri, Verdict, conditions};
+    use windlass_plan::Reason;
+
+    use super::{ConditionType, Timestamp, Tri, Verdict, Word, conditions};
 
     #[test]
     fn a_message_is_cut_before_it_enters_a_status() {
         let long = "ü".repeat(100_000);
-        let said = super::condition(&[], "Ready", Tri::False, "ResourceFailed", &long, 1, Timestamp::UNIX_EPOCH);
+        let said = super::condition(
+            &[],
+            ConditionType::Ready,
+            Tri::False,
+            &Reason::ResourceFailed.into(),
+            &long,
+            1,
+            Timestamp::UNIX_EPOCH,
+        );
         assert_eq!(said.message.chars().count(), super::LONGEST + 1);
         assert!(said.message.ends_with('…'));
     }
@@ -115,7 +173,7 @@ mod tests {
             reconciling: false,
             stalled: false,
             upgrading: false,
-            reason: "Upgraded".into(),
+            word: Word::UpToDate,
             message: String::new(),
         };
         let (first, second) = (Timestamp::from_second(1).unwrap(), Timestamp::from_second(2).unwrap());

@@ -14,11 +14,12 @@ use windlass_plan::{
 };
 
 use crate::{
-    conditions::{Tri, condition},
+    conditions::{self, ConditionType, condition},
     service_image::{
         FleetGates, RefusedResource, Reserved, ServiceImage, ServiceImageSpec, ServiceImageStatus, TierSpec, TierStatus,
     },
     translate::{duration, gate, invalid, windows},
+    word::Word,
 };
 
 /// How many resources are written between two looks at the ServiceImage: their names are kept in its status.
@@ -130,7 +131,7 @@ pub fn record(status: &ServiceImageStatus) -> Record {
             image: written.image.clone(),
             new_image: written.new_deployment_image.clone(),
             begun_at: read(written.begun_at.as_ref()),
-            complete: written.conditions.iter().any(|one| one.type_ == "Complete" && one.status == "True"),
+            complete: conditions::holds(&written.conditions, ConditionType::Complete),
             shares_done: usize::try_from(written.canary_steps_done).unwrap_or(0),
             well_since: read(written.canary_well_since.as_ref()),
             asked: written.awaits_approval,
@@ -183,15 +184,14 @@ pub fn planned(
             let kept = plan.record.tiers.get(&report.name)?;
             let old = before.tier_status.iter().find(|old| old.upgrade_tier == report.name.0);
             let old = old.map(|old| old.conditions.as_slice()).unwrap_or_default();
-            let (reason, message) = match (&report.hold, kept.complete) {
-                (_, true) => ("UpToDate".to_owned(), "all of its resources are up to date".to_owned()),
-                (Some(hold), false) => (hold.reason.name().to_owned(), hold.to_string()),
-                (None, false) if report.in_progress => {
-                    ("Stamping".to_owned(), "its resources get their image".to_owned())
-                }
-                (None, false) => ("Waiting".to_owned(), "tiers of a higher priority go first".to_owned()),
+            let (word, message) = match (&report.hold, kept.complete) {
+                (_, true) => (Word::UpToDate, "all of its resources are up to date".to_owned()),
+                (Some(hold), false) => (hold.reason.into(), hold.to_string()),
+                (None, false) if report.in_progress => (Word::Stamping, "its resources get their image".to_owned()),
+                (None, false) => (Word::Waiting, "tiers of a higher priority go first".to_owned()),
             };
-            let conditions = [("Complete", kept.complete), ("InProgress", report.in_progress)];
+            let conditions =
+                [(ConditionType::Complete, kept.complete), (ConditionType::InProgress, report.in_progress)];
             Some(TierStatus {
                 upgrade_tier: report.name.0.clone(),
                 image: kept.image.clone(),
@@ -210,7 +210,7 @@ pub fn planned(
                 awaits_approval: kept.asked,
                 approved: kept.approved,
                 conditions: conditions
-                    .map(|(type_, holds)| condition(old, type_, holds.into(), &reason, &message, generation, now))
+                    .map(|(type_, holds)| condition(old, type_, holds.into(), &word, &message, generation, now))
                     .to_vec(),
             })
         })
@@ -249,13 +249,7 @@ fn refused(refused: &Refused) -> RefusedResource {
 pub fn held(before: &ServiceImageStatus, resource: &ServiceImage, hold: &Hold, now: Timestamp) -> ServiceImageStatus {
     let mut status = before.clone();
     let stalled = hold.reason.needs_a_person();
-    let said = Said {
-        complete: false,
-        going: !stalled,
-        stalled,
-        reason: hold.reason.name().to_owned(),
-        message: hold.to_string(),
-    };
+    let said = Said { complete: false, going: !stalled, stalled, word: hold.reason.into(), message: hold.to_string() };
     conclude(&mut status, resource, &said, now);
     status
 }
@@ -264,7 +258,7 @@ pub fn held(before: &ServiceImageStatus, resource: &ServiceImage, hold: &Hold, n
 /// is wanted: it is tried again and again, and would come and go with every try.
 pub fn reserving(before: &ServiceImageStatus, planned: ServiceImageStatus) -> ServiceImageStatus {
     let same = before.observed_generation == planned.observed_generation;
-    let refused = before.conditions.iter().any(|one| one.reason == Reason::StampRefused.name());
+    let refused = conditions::mention(&before.conditions, Reason::StampRefused);
     if same && refused { ServiceImageStatus { conditions: before.conditions.clone(), ..planned } } else { planned }
 }
 
@@ -272,35 +266,36 @@ struct Said {
     complete: bool,
     going: bool,
     stalled: bool,
-    reason: String,
+    word: Word,
     message: String,
 }
 
 fn said(plan: &Plan) -> Said {
     let (complete, going, stalled) = (false, false, false);
-    let told = |hold: &Hold| (hold.reason.name().to_owned(), hold.to_string());
     match &plan.verdict {
         Verdict::Done => Said {
             complete: true,
             going,
             stalled,
-            reason: "UpToDate".to_owned(),
+            word: Word::UpToDate,
             message: "every tier is up to date".to_owned(),
         },
         Verdict::Going => Said {
             complete,
             going: true,
             stalled,
-            reason: "Stamping".to_owned(),
+            word: Word::Stamping,
             message: "resources get their image".to_owned(),
         },
-        Verdict::Wait(hold) => {
-            let (reason, message) = told(hold);
-            Said { complete, going: hold.reason != Reason::Paused, stalled, reason, message }
-        }
+        Verdict::Wait(hold) => Said {
+            complete,
+            going: hold.reason != Reason::Paused,
+            stalled,
+            word: hold.reason.into(),
+            message: hold.to_string(),
+        },
         Verdict::Halt(hold) => {
-            let (reason, message) = told(hold);
-            Said { complete, going, stalled: true, reason, message }
+            Said { complete, going, stalled: true, word: hold.reason.into(), message: hold.to_string() }
         }
     }
 }
@@ -313,20 +308,21 @@ fn conclude(status: &mut ServiceImageStatus, resource: &ServiceImage, said: &Sai
 
 /// The conditions of a ServiceImage that can't be read.
 pub fn unreadable(before: &[Condition], hold: &Hold, generation: i64, now: Timestamp) -> Vec<Condition> {
-    let (reason, message) = (hold.reason.name().to_owned(), hold.to_string());
-    stated(before, &Said { complete: false, going: false, stalled: true, reason, message }, generation, now)
+    let (word, message) = (hold.reason.into(), hold.to_string());
+    stated(before, &Said { complete: false, going: false, stalled: true, word, message }, generation, now)
 }
 
 fn stated(before: &[Condition], said: &Said, generation: i64, now: Timestamp) -> Vec<Condition> {
     let all = [
-        ("Complete", Tri::from(said.complete)),
-        ("InProgress", Tri::from(!said.complete)),
-        ("Ready", Tri::from(said.complete)),
-        ("Reconciling", Tri::from(said.going)),
-        ("Stalled", Tri::from(said.stalled)),
+        (ConditionType::Complete, said.complete),
+        (ConditionType::InProgress, !said.complete),
+        (ConditionType::Ready, said.complete),
+        (ConditionType::Reconciling, said.going),
+        (ConditionType::Stalled, said.stalled),
     ];
-    let written =
-        |(type_, state): (&str, Tri)| condition(before, type_, state, &said.reason, &said.message, generation, now);
+    let written = |(type_, holds): (ConditionType, bool)| {
+        condition(before, type_, holds.into(), &said.word, &said.message, generation, now)
+    };
     all.into_iter().map(written).collect()
 }
 

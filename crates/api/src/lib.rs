@@ -7,12 +7,15 @@ pub mod conditions;
 pub mod crd;
 pub mod executor;
 pub mod fleet;
+pub mod members;
 pub mod quorum_cluster;
 pub mod reading;
 pub mod service_image;
 pub mod status;
 pub mod translate;
+pub mod word;
 
 pub use quorum_cluster::{QuorumCluster, QuorumClusterSpec};
 pub use service_image::{ServiceImage, ServiceImageStatus};
 pub use status::QuorumClusterStatus;
+pub use word::Word;

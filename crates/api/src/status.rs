@@ -79,6 +79,30 @@ pub struct QuorumClusterStatus {
     pub conditions: Vec<Condition>,
 }
 
+/// What `phase` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::EnumString, strum::IntoStaticStr)]
+pub enum Phase {
+    /// An upgrade is wanted and has not begun, or nobody knows yet whether one is.
+    Pending,
+    /// What is wanted runs.
+    Running,
+    /// An upgrade is under way.
+    Upgrading,
+    /// It goes back to where an unfinished upgrade came from.
+    Reverting,
+    /// A person stopped it.
+    Paused,
+    /// Nothing moves before a person looks.
+    Blocked,
+}
+
+impl Phase {
+    /// The word in the status.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
 /// A change of the update strategy from OnDelete to RollingUpdate that was not seen yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -424,6 +448,26 @@ pub struct MemberStatus {
     /// During an upgrade: InSync or Behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag: Option<String>,
+}
+
+/// What `role` of a member says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::EnumString, strum::IntoStaticStr)]
+pub enum Role {
+    /// It leads.
+    Leader,
+    /// Another one leads.
+    Follower,
+    /// Who leads is not known.
+    Unknown,
+}
+
+/// What `lag` of a member says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::EnumString, strum::IntoStaticStr)]
+pub enum Lag {
+    /// It keeps up with the leader.
+    InSync,
+    /// It does not yet.
+    Behind,
 }
 
 /// A target that was given up.

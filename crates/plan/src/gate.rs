@@ -98,7 +98,9 @@ impl ExternalGate {
 }
 
 /// Where a gate stands, in a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumIter, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumIter, strum::EnumString, strum::IntoStaticStr,
+)]
 pub enum State {
     /// It lets the next step through.
     Passed,

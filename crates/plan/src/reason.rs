@@ -1,7 +1,9 @@
 //! Why it waits: one enum whose names are condition reasons, event reasons, metric labels and the titles of runbooks.
 
 /// The cause of a hold. What a person needs beyond the name is in [`Reason::next_step`] and in the hold's message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumIter, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumIter, strum::EnumString, strum::IntoStaticStr,
+)]
 pub enum Reason {
     /// `spec.paused` is set.
     Paused,

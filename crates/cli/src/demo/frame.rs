@@ -5,6 +5,8 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use serde_json::Value;
+use windlass_api::status::Phase;
+use windlass_overview::{QuorumOverview, Subject};
 use windlass_sim::{
     harness::is_ours,
     journal::{Entry, Event, MemberTruth, QuorumTruth, Verb},
@@ -26,25 +28,17 @@ pub struct Frame {
 
 impl Frame {
     /// The moment: what the operator says of the resource, and how its members truly are.
-    pub fn of(subject: &Value, truth: Option<&QuorumTruth>, elapsed: Duration, speed: f64) -> Self {
-        let text = |path: &str| subject.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let from = text("/status/currentVersion");
-        let to = text("/spec/version");
+    pub fn of(overview: &QuorumOverview, truth: Option<&QuorumTruth>, elapsed: Duration, speed: f64) -> Self {
+        let to = overview.wanted.as_deref().unwrap_or_default();
         let members: Vec<&MemberTruth> = truth.iter().flat_map(|truth| &truth.members).collect();
         let done = members.iter().filter(|member| bare(&member.version) == to && member.healthy).count();
-        let way = match subject.pointer("/status/upgrade") {
-            Some(upgrade) => format!(
-                "{} → {}",
-                upgrade["fromVersion"].as_str().unwrap_or_default(),
-                upgrade["targetVersion"].as_str().unwrap_or_default()
-            ),
-            None => from.clone(),
+        let way = match (&overview.from, &overview.to) {
+            (Some(from), Some(to)) => format!("{} → {}", from.version, to.version),
+            (None, _) | (_, None) => overview.running.clone().unwrap_or_default(),
         };
+        let Subject { namespace, name, system, .. } = &overview.subject;
         let title = format!(
-            "{BOLD}{}/{}{BOLD:#}  {} {way}  {} {done}/{}   {DIM}{} of cluster time, {speed}x{DIM:#}",
-            text("/metadata/namespace"),
-            text("/metadata/name"),
-            text("/spec/system/type"),
+            "{BOLD}{namespace}/{name}{BOLD:#}  {system} {way}  {} {done}/{}   {DIM}{} of cluster time, {speed}x{DIM:#}",
             bar(done, members.len()),
             members.len(),
             time(elapsed),
@@ -57,14 +51,19 @@ impl Frame {
         let style = |member: &&MemberTruth| {
             (if bare(&member.version) == to { NEW } else { Style::new() }, if member.healthy { GOOD } else { BAD })
         };
-        let done = subject.pointer("/status/conditions/0/status") == Some(&Value::from("True"));
-        let waits = if done { "nothing".to_owned() } else { text("/status/conditions/0/message") };
-        let waits = waits.split_once("; ").map_or(waits.clone(), |(what, _)| what.to_owned());
+        let waits = match &overview.said {
+            Some(said) if said.ready => "nothing",
+            Some(said) => said.message.split("; ").next().unwrap_or_default(),
+            None => "",
+        };
+        let phase = overview.phase.map_or("", Phase::name);
+        let step = overview.doing.as_ref().map_or("none", |doing| &doing.text);
+        let status = [("phase", phase), ("step", step), ("waits for", waits)];
         Self {
             title,
             styles: members.iter().map(style).collect(),
             members: members.iter().map(row).collect(),
-            status: vec![("phase", text("/status/phase")), ("step", step(subject)), ("waits for", waits)],
+            status: status.map(|(name, value)| (name, value.to_owned())).to_vec(),
         }
     }
 
@@ -81,21 +80,6 @@ impl Frame {
             lines.push(format!("  {DIM}{name:<10}{DIM:#} {value}"));
         }
         lines
-    }
-}
-
-/// What is being done, from the record that the operator keeps.
-fn step(subject: &Value) -> String {
-    let field = |name: &str| {
-        subject.pointer(&format!("/status/upgrade/stage/{name}")).and_then(Value::as_str).unwrap_or_default()
-    };
-    let pod = field("pod");
-    match field("name") {
-        "HandOver" => format!("leadership leaves {pod}"),
-        "Replace" => format!("{pod} is replaced"),
-        "Join" => format!("{pod} joins the quorum"),
-        "Sync" => format!("{pod} catches up"),
-        _ => subject.pointer("/status/upgrade/intent").and_then(Value::as_str).unwrap_or("none").to_owned(),
     }
 }
 

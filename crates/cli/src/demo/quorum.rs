@@ -3,6 +3,7 @@
 use anyhow::{Result, anyhow, bail};
 use serde_json::{Value, json};
 use windlass_api::QuorumCluster;
+use windlass_overview::{Outlook, QuorumOverview};
 use windlass_rehearsal::{
     context,
     setting::{OPENBAO, Setting},
@@ -16,7 +17,7 @@ use crate::{
         screen::Screen,
         summary::{Foreseen, Upgrade},
     },
-    plan::{self, Report},
+    plan,
 };
 
 /// Three members as their users have them, at the version before.
@@ -42,10 +43,10 @@ pub async fn upgrade(arguments: &Arguments, cluster: &Cluster, setting: Setting)
     show.say(&format!("three members of {} at {from}", setting.system))?;
     let mut foreseen = Foreseen { steps: 0, leadership_moves: 0 };
     if show.follow(from).await? {
-        let plan = look(arguments, cluster, &setting).await?;
-        foreseen = Foreseen { steps: plan.steps.len(), leadership_moves: plan.leadership_moves.len() };
+        let outlook = look(arguments, cluster, &setting).await?;
+        foreseen = Foreseen { steps: outlook.steps.len(), leadership_moves: outlook.leadership_moves.len() };
         show.say(&format!("somebody asks for the plan of an upgrade to {to}: windlass plan"))?;
-        show.print(&plan.text())?;
+        show.print(&plan::text(&outlook))?;
         show.say(&format!("somebody sets spec.version to {to}"))?;
         let patch = json!({"spec": {"version": to}});
         if let Err(why) = windlass_sim::harness::patch_value(&cluster.api, &setting.subject(), &patch) {
@@ -58,7 +59,7 @@ pub async fn upgrade(arguments: &Arguments, cluster: &Cluster, setting: Setting)
 }
 
 /// What `windlass plan` says of the resource with the new version in it.
-async fn look(arguments: &Arguments, cluster: &Cluster, setting: &Setting) -> Result<Report> {
+async fn look(arguments: &Arguments, cluster: &Cluster, setting: &Setting) -> Result<Outlook> {
     let subject = setting.subject();
     let object = cluster.api.get_value(&subject.resource, &subject.namespace, &subject.name);
     let mut resource: QuorumCluster = serde_json::from_value(object.as_deref().cloned().unwrap_or_default())?;
@@ -90,16 +91,16 @@ impl<'a> Show<'a> {
         while self.cluster.clock.elapsed() < deadline {
             self.screen.rest().await;
             self.refresh()?;
-            if self.subject().is_some_and(|subject| is_at(&subject, version)) {
+            let overview = self.overview();
+            if overview.is_some_and(|one| one.is_at_rest() && one.running.as_deref() == Some(version)) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    fn subject(&self) -> Option<Value> {
-        let subject = self.setting.subject();
-        self.cluster.api.get_value(&subject.resource, &subject.namespace, &subject.name).map(|object| (*object).clone())
+    fn overview(&self) -> Option<QuorumOverview> {
+        overview(self.cluster, &self.setting)
     }
 
     fn refresh(&mut self) -> Result<()> {
@@ -130,10 +131,10 @@ impl<'a> Show<'a> {
 
     /// Draws the picture over the last one, the news scrolling away above it.
     fn draw(&mut self, news: &[String]) -> Result<()> {
-        let Some(subject) = self.subject() else { return Ok(()) };
+        let Some(overview) = self.overview() else { return Ok(()) };
         let truths = self.cluster.world.truths();
         let truth = truths.iter().find(|truth| truth.namespace == self.setting.namespace);
-        let frame = Frame::of(&subject, truth, self.cluster.clock.elapsed(), self.screen.speed);
+        let frame = Frame::of(&overview, truth, self.cluster.clock.elapsed(), self.screen.speed);
         self.screen.draw(news, &frame.lines())
     }
 
@@ -154,13 +155,9 @@ impl<'a> Show<'a> {
     }
 }
 
-fn is_at(subject: &Value, version: &str) -> bool {
-    let ready = subject.pointer("/status/conditions/0").is_some_and(|ready| {
-        ready["type"] == "Ready"
-            && ready["status"] == "True"
-            && ready["observedGeneration"] == subject["metadata"]["generation"]
-    });
-    ready
-        && subject.pointer("/status/currentVersion") == Some(&Value::from(version))
-        && subject.pointer("/status/upgrade").is_none()
+/// How the quorum stands, by what the operator says; none where it is not there.
+pub fn overview(cluster: &Cluster, setting: &Setting) -> Option<QuorumOverview> {
+    let subject = setting.subject();
+    let object = cluster.api.get_value(&subject.resource, &subject.namespace, &subject.name)?;
+    Some(QuorumOverview::read(&object, None))
 }

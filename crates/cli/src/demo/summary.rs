@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
 use serde::Serialize;
 use serde_json::Value;
+use windlass_api::status::Phase;
 use windlass_rehearsal::{
     setting::Setting,
     stamping::{self, Judgement},
@@ -14,7 +15,10 @@ use windlass_sim::{
     journal::{Entry, Event, Verb},
 };
 
-use crate::demo::fleet::{Picture, Standing, WAY, picture};
+use crate::demo::{
+    fleet::{Picture, Standing, WAY, picture},
+    quorum::overview,
+};
 
 /// For machines; the fields in the order that reads best.
 #[derive(Serialize)]
@@ -68,9 +72,7 @@ impl Upgrade {
         let journal: Vec<Entry> = cluster.journal.entries().iter().filter(about).cloned().collect();
         let Verdict { leader_moves, leader_restarts, min_healthy, restarts, writes, .. } =
             invariants::judge(&journal, is_ours);
-        let subject = setting.subject();
-        let object = cluster.api.get_value(&subject.resource, &subject.namespace, &subject.name);
-        let running = object.is_some_and(|object| object.pointer("/status/phase") == Some(&Value::from("Running")));
+        let running = overview(cluster, setting).is_some_and(|one| one.phase == Some(Phase::Running));
         let truths = cluster.world.truths();
         let mut members =
             truths.iter().filter(|truth| truth.namespace == setting.namespace).flat_map(|truth| &truth.members);

@@ -1,7 +1,6 @@
 //! `windlass plan`: what an upgrade would do, and what blocks it now. Reads only.
 
 mod reach;
-mod report;
 #[cfg(all(test, feature = "sim"))]
 mod tests;
 mod text;
@@ -22,10 +21,11 @@ use windlass_operator::{
         validate::{Validated, validate},
     },
 };
+use windlass_overview::{Outlook, Verdict};
 use windlass_plan::{forecast::forecast, rolling::known::Rolling};
 use windlass_systems::transport::Peer;
 
-pub use self::report::Report;
+pub use self::text::text;
 use crate::{access::Access, login::Login};
 
 /// What is planned, and how it is shown.
@@ -59,16 +59,24 @@ enum Output {
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let report = runtime.block_on(read(arguments))?;
+    let outlook = runtime.block_on(read(arguments))?;
     let mut out = anstream::stdout().lock();
     match arguments.output {
-        Some(Output::Json) => writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?,
-        None => write!(out, "{}", report.text())?,
+        Some(Output::Json) => writeln!(out, "{}", serde_json::to_string_pretty(&outlook)?)?,
+        None => write!(out, "{}", text(&outlook))?,
     }
-    Ok(report.exit_code())
+    Ok(exit_code(outlook.verdict))
 }
 
-async fn read(arguments: &Arguments) -> Result<Report> {
+/// What the shell is told.
+fn exit_code(verdict: Verdict) -> ExitCode {
+    match verdict {
+        Verdict::UpToDate | Verdict::CanBegin | Verdict::UnderWay => ExitCode::SUCCESS,
+        Verdict::Blocked => ExitCode::from(2),
+    }
+}
+
+async fn read(arguments: &Arguments) -> Result<Outlook> {
     let manifest = arguments.filename.as_deref().map(wish::manifest).transpose()?;
     let config = arguments.access.config().await?;
     let namespace = wish::namespace(arguments.namespace.as_deref(), manifest.as_ref(), &config.default_namespace)?;
@@ -86,7 +94,7 @@ async fn read(arguments: &Arguments) -> Result<Report> {
 }
 
 /// The same from a place where pods may be out of reach: that is said at once, and nobody is waited for.
-async fn from_here(context: Context, resource: &QuorumCluster) -> Result<Report, Error> {
+async fn from_here(context: Context, resource: &QuorumCluster) -> Result<Outlook, Error> {
     let peers = observe::addresses(&context, resource).await?;
     if reach::any(&peers).await {
         return outlook(&context, resource).await;
@@ -94,26 +102,26 @@ async fn from_here(context: Context, resource: &QuorumCluster) -> Result<Report,
     from_afar(context, resource, &peers).await
 }
 
-async fn from_afar(context: Context, resource: &QuorumCluster, peers: &[Peer]) -> Result<Report, Error> {
+async fn from_afar(context: Context, resource: &QuorumCluster, peers: &[Peer]) -> Result<Outlook, Error> {
     let context = Context { dial: Arc::new(reach::Nowhere), ..context };
     let mut observed = observe::observe_ahead(&context, resource).await?;
     observed.seen = Seen::unknown(&reach::advice(resource, peers));
-    Ok(report(&context, resource, &observed))
+    Ok(foresee(&context, resource, &observed))
 }
 
 /// What the operator would see and do from here.
-pub async fn outlook(context: &Context, resource: &QuorumCluster) -> Result<Report, Error> {
+pub async fn outlook(context: &Context, resource: &QuorumCluster) -> Result<Outlook, Error> {
     let observed = observe::observe_ahead(context, resource).await?;
-    Ok(report(context, resource, &observed))
+    Ok(foresee(context, resource, &observed))
 }
 
-fn report(context: &Context, resource: &QuorumCluster, observed: &Observed) -> Report {
+fn foresee(context: &Context, resource: &QuorumCluster, observed: &Observed) -> Outlook {
     match validate::<Rolling>(resource, observed) {
         Ok(Validated { want, view, .. }) => {
             let forecast = forecast(&want, &view, context.clock.now());
-            Report::of(resource, &want, &view, &forecast)
+            Outlook::of(resource, &want, &view, &forecast)
         }
-        Err(hold) => Report::held(resource, &hold),
+        Err(hold) => Outlook::held(resource, &hold),
     }
 }
 

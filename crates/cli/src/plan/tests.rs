@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use tokio::task::LocalSet;
 use windlass_api::QuorumCluster;
 use windlass_operator::quorum::observe;
+use windlass_overview::{Ended, Outlook, Verdict};
+use windlass_plan::{Reason, StepKind};
 use windlass_rehearsal::{
     context, operator,
     setting::{ETCD, OPENBAO, PD, Setting},
@@ -19,7 +21,7 @@ use windlass_sim::{
     journal::{Event, Verb},
 };
 
-use super::{Report, from_afar, outlook, report::Verdict, wish::Wish};
+use super::{from_afar, outlook, text, wish::Wish};
 
 /// Who looks. Not one of ours: whatever they write would be found.
 const PERSON: &str = "person";
@@ -81,7 +83,7 @@ fn on_delete(mut objects: Vec<Value>) -> Vec<Value> {
 }
 
 /// A person looks; nothing that they do may change anything.
-async fn look(cluster: &Cluster, resource: &QuorumCluster) -> Report {
+async fn look(cluster: &Cluster, resource: &QuorumCluster) -> Outlook {
     let process = Process::new(PERSON, cluster.clock, cluster.journal.clone(), 1);
     let report = outlook(&context(cluster.seat(&process)), resource).await.expect("a cluster that answers");
     changed_nothing(cluster, &process);
@@ -119,8 +121,8 @@ fn golden(name: &str, said: &str) {
     assert_eq!(said, there, "{name}");
 }
 
-fn plain(report: &Report) -> String {
-    anstream::adapter::strip_str(&report.text()).to_string()
+fn plain(outlook: &Outlook) -> String {
+    anstream::adapter::strip_str(&text(outlook)).to_string()
 }
 
 #[test]
@@ -170,7 +172,7 @@ fn what_does_not_fit_together_is_blocked() {
         }
         reasons
     });
-    assert_eq!(reasons, [Some("WorkloadNotFound"), Some("InvalidSpec")]);
+    assert_eq!(reasons, [Some(Reason::WorkloadNotFound), Some(Reason::InvalidSpec)]);
 }
 
 #[test]
@@ -196,9 +198,9 @@ fn a_cordoned_node_is_told_before_it_begins() {
         patch_node(cluster, &name, &node);
         look(cluster, &wish).await
     });
-    let waits: Vec<&str> = report.steps[1].waits_for.iter().map(|held| held.reason).collect();
-    assert_eq!(waits, ["NodeDraining"]);
-    assert_eq!(report.blocked_by.map(|held| held.reason), Some("NodeDraining"));
+    let waits: Vec<Reason> = report.steps[1].waits_for.iter().map(|held| held.reason).collect();
+    assert_eq!(waits, [Reason::NodeDraining]);
+    assert_eq!(report.blocked_by.map(|held| held.reason), Some(Reason::NodeDraining));
 }
 
 #[test]
@@ -207,7 +209,7 @@ fn an_image_that_is_pulled_ahead_is_the_first_step() {
     let wish = with(wish, &json!({"upgrade": {"prePull": true}}));
     let report = stage(PD, objects, 0, async |cluster| look(cluster, &wish).await);
     let first = &report.steps[0];
-    assert_eq!((first.name, first.disturbs), ("ImagePullBegun", false));
+    assert_eq!((first.kind, first.disturbs), (StepKind::ImagePullBegun, false));
     assert!(first.text.contains("on node-0, node-1, node-2 before anybody stops"), "{}", first.text);
     assert_eq!(report.verdict, Verdict::CanBegin);
 }
@@ -284,7 +286,7 @@ fn far_from_the_cluster_it_says_so_and_asks_nobody() {
         let peers = observe::addresses(&context, &wish).await.expect("a cluster that answers");
         let report = from_afar(context, &wish, &peers).await.expect("a cluster that answers");
         let blocked = report.blocked_by.expect("nothing is known");
-        assert_eq!(blocked.reason, "MembersUnknown");
+        assert_eq!(blocked.reason, Reason::MembersUnknown);
         for part in [
             "can't be reached at their pods' addresses from here (openbao-0 at 10.",
             "windlass plan openbao -n secrets",
@@ -314,7 +316,11 @@ fn a_wish_is_what_exists_with_the_manifest_applied() {
         tokio::time::sleep(Duration::from_secs(2)).await;
         let new = ask("", Some(wish.clone())).await.expect("an answer").expect("a wish");
         let report = outlook(&context, &new).await.expect("a cluster that answers");
-        assert_eq!(report.blocked_by.map(|held| held.reason), Some("AlreadyManaged"), "the younger one is refused");
+        assert_eq!(
+            report.blocked_by.map(|held| held.reason),
+            Some(Reason::AlreadyManaged),
+            "the younger one is refused"
+        );
 
         let mut manifest = new;
         manifest.metadata.name = Some("older".into());
@@ -347,8 +353,8 @@ fn a_pause_half_way_is_blocked_and_the_rest_is_told() {
         tokio::time::sleep(Duration::from_mins(2)).await;
         let object = live().map(|object| (*object).clone()).unwrap_or_default();
         let report = look(cluster, &serde_json::from_value(object).expect("a QuorumCluster")).await;
-        assert_eq!(report.blocked_by.as_ref().map(|held| held.reason), Some("Paused"), "{}", plain(&report));
-        assert!(report.steps.iter().any(|step| step.name == "MemberPermitted"), "{}", plain(&report));
-        assert_eq!(report.end.result, "Done");
+        assert_eq!(report.blocked_by.as_ref().map(|held| held.reason), Some(Reason::Paused), "{}", plain(&report));
+        assert!(report.steps.iter().any(|step| step.kind == StepKind::MemberPermitted), "{}", plain(&report));
+        assert_eq!(report.end, Ended::Done);
     });
 }

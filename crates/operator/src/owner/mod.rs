@@ -12,7 +12,11 @@ use std::{fmt, time::Duration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Api, Client, Resource, ResourceExt, api::PostParams};
 use serde::{Serialize, de::DeserializeOwned};
-use windlass_api::{QuorumCluster, QuorumClusterStatus, ServiceImage, ServiceImageStatus, status::Election};
+use windlass_api::{
+    QuorumCluster, QuorumClusterStatus, ServiceImage, ServiceImageStatus, Word,
+    conditions::{self, ConditionType},
+    status::Election,
+};
 use windlass_plan::{Hold, Reason, reason::Stalls};
 
 use self::events::{Telling, tell};
@@ -129,23 +133,21 @@ pub async fn record<K: Owner>(actor: Actor<'_>, resource: &K, status: K::Status)
     Ok(written)
 }
 
-/// What the resource said before: the reason, and whether it was stalled.
-fn told<K: Owner>(resource: &K) -> (Option<&str>, bool) {
-    let conditions = resource.status().map(K::conditions).unwrap_or_default();
-    let find = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_);
-    let stalled = find("Stalled").is_some_and(|condition| condition.status == "True");
-    (find("Ready").map(|condition| condition.reason.as_str()), stalled)
+/// What the resource said before: the word, and whether it was stalled.
+fn told<K: Owner>(resource: &K) -> (Option<Word>, bool) {
+    let said = resource.status().map(K::conditions).unwrap_or_default();
+    (conditions::word(said), conditions::holds(said, ConditionType::Stalled))
 }
 
 /// Whether it is not ready for this reason.
 pub fn says<K: Owner>(resource: &K, reason: Reason) -> bool {
-    told(resource).0 == Some(reason.name())
+    told(resource).0 == Some(reason.into())
 }
 
 /// An event when what is waited for changes or begins to need a person, not at every look, and not for what is over in a moment.
 pub async fn tell_if_new<K: Owner>(actor: Actor<'_>, resource: &K, hold: &Hold, stalls: bool) {
-    let (reason, stalled) = told(resource);
-    let new = reason != Some(hold.reason.name()) || (stalls && !stalled);
+    let (word, stalled) = told(resource);
+    let new = word != Some(hold.reason.into()) || (stalls && !stalled);
     // What passes in moments would only be noise; where it does not, a person is called.
     if new && (stalls || !hold.reason.is_momentary()) {
         let warning = stalls || hold.reason.stalls() != Stalls::Never;

@@ -4,6 +4,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Resource, ResourceExt, api::PostParams};
 use serde_json::{Value, json};
+use windlass_api::conditions;
 use windlass_plan::Hold;
 
 use super::{
@@ -26,7 +27,7 @@ impl<K: Resource<DynamicType = ()> + std::fmt::Debug> Located<'_, Whole<K>> {
         if said.as_object().is_some_and(|said| said.iter().all(|(field, value)| before.get(field) == Some(value))) {
             return Ok(());
         }
-        let told = self.conditions().iter().any(|one| one.type_ == "Ready" && one.reason == hold.reason.name());
+        let told = conditions::word(&self.conditions()) == Some(hold.reason.into());
         self.write_status(actor, said).await?;
         if !told {
             let note = hold.to_string();

@@ -8,7 +8,7 @@ use kube::{Resource, ResourceExt};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use windlass_api::{
-    QuorumCluster,
+    QuorumCluster, conditions,
     quorum_cluster::{Hook, HookTime},
 };
 use windlass_plan::{
@@ -144,13 +144,8 @@ impl Phase {
         let status = resource.status.clone().unwrap_or_default();
         let members = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
         let members = usize::try_from(members).unwrap_or(usize::MAX);
-        let ready = |condition: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
-            condition.type_ == "Ready"
-                && condition.status == "True"
-                && condition.observed_generation == resource.meta().generation
-        };
         match &status.upgrade {
-            None if status.conditions.iter().any(ready) => Self::Idle,
+            None if conditions::is_ready(&status.conditions, resource.meta().generation) => Self::Idle,
             None => Self::Before,
             Some(upgrade) if upgrade.next_target.is_some() => Self::Between,
             Some(upgrade) if upgrade.completed_pods.len() >= members => Self::After,

@@ -1,9 +1,9 @@
 //! The status: what is recorded before an act, and what people read. Pure.
 
 use windlass_api::{
-    QuorumCluster, QuorumClusterStatus,
+    QuorumCluster, QuorumClusterStatus, Word,
     conditions::{Verdict, conditions},
-    status::Pulling,
+    status::{Phase, Pulling},
     translate,
 };
 use windlass_plan::{
@@ -133,26 +133,26 @@ fn conclude<A: Step>(
     // What is on record counts, also where no plan could be made of it: it goes on from there.
     let verdict = verdict(decision, way, status.upgrade.is_some());
     let phase = match (decision, &status.upgrade) {
-        (Decision::Done, _) => "Running",
-        (Decision::Wait { on, .. }, _) if on.reason == Reason::Paused => "Paused",
-        (Decision::Halt { .. }, _) => "Blocked",
-        (_, Some(upgrade)) if upgrade.reverting => "Reverting",
-        (_, Some(_)) => "Upgrading",
-        (Decision::Act(_) | Decision::Wait { .. }, None) => "Pending",
+        (Decision::Done, _) => Phase::Running,
+        (Decision::Wait { on, .. }, _) if on.reason == Reason::Paused => Phase::Paused,
+        (Decision::Halt { .. }, _) => Phase::Blocked,
+        (_, Some(upgrade)) if upgrade.reverting => Phase::Reverting,
+        (_, Some(_)) => Phase::Upgrading,
+        (Decision::Act(_) | Decision::Wait { .. }, None) => Phase::Pending,
     };
-    status.phase = Some(phase.to_owned());
+    status.phase = Some(phase.name().to_owned());
     status.observed_generation = Some(generation);
     status.conditions = conditions(&status.conditions, &verdict, generation, now);
 }
 
 fn verdict<A: Step>(decision: &Decision<A>, way: &str, upgrading: bool) -> Verdict {
-    let (ready, reconciling, stalled, reason, message) = match decision {
-        Decision::Done => (true, false, false, "UpToDate".to_owned(), "all members run the wanted version".to_owned()),
-        Decision::Act(step) => (false, true, false, step.name().to_owned(), format!("{way}{step}")),
+    let (ready, reconciling, stalled, word, message) = match decision {
+        Decision::Done => (true, false, false, Word::UpToDate, "all members run the wanted version".to_owned()),
+        Decision::Act(step) => (false, true, false, Word::Step(step.kind()), format!("{way}{step}")),
         Decision::Wait { on, .. } => {
-            (false, on.reason != Reason::Paused, false, on.reason.name().to_owned(), format!("{way}{on}"))
+            (false, on.reason != Reason::Paused, false, on.reason.into(), format!("{way}{on}"))
         }
-        Decision::Halt { on } => (false, false, true, on.reason.name().to_owned(), format!("{way}{on}")),
+        Decision::Halt { on } => (false, false, true, on.reason.into(), format!("{way}{on}")),
     };
-    Verdict { ready: ready.into(), reconciling, stalled, upgrading, reason, message }
+    Verdict { ready: ready.into(), reconciling, stalled, upgrading, word, message }
 }

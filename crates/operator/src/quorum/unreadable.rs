@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use windlass_api::{
     QuorumCluster,
     conditions::{Verdict, conditions},
-    reading, translate,
+    reading,
+    status::Phase,
+    translate,
 };
 use windlass_plan::{
     Decision, Hold, Step,
@@ -159,13 +161,13 @@ fn said(of: &Located<'_, Whole<QuorumCluster>>, actor: Actor<'_>, hold: &Hold) -
         reconciling: false,
         stalled: true,
         upgrading: of.resource.raw.pointer("/status/upgrade").is_some_and(|written| !written.is_null()),
-        reason: hold.reason.name().to_owned(),
+        word: hold.reason.into(),
         message: hold.to_string(),
     };
     let conditions = conditions(&of.conditions(), &verdict, generation, actor.context.clock.now());
     let unobserved = verdict.upgrading || of.resource.raw.pointer("/status/leadershipUnobserved") == Some(&json!(true));
     json!({
-        "observedGeneration": generation, "phase": "Blocked", "conditions": conditions,
+        "observedGeneration": generation, "phase": Phase::Blocked, "conditions": conditions,
         "leadershipUnobserved": unobserved,
     })
 }

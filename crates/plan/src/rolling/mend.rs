@@ -22,10 +22,7 @@ use crate::{
     quorum::can_spare_one,
     reason::Reason,
     rolling::{
-        gates::{
-            ask::{Ask, Gate},
-            member,
-        },
+        gates::{ask::Ask, list::Gate, member},
         known::{
             order::Order,
             record::Record,

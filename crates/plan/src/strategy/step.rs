@@ -7,8 +7,13 @@ use crate::{quorum::MemberName, strategy::snapshot::Attempt};
 /// One act. Its text says to a person what is about to happen. Whoever carries it out adds the fence: uid and resourceVersion of what the
 /// decision saw.
 pub trait Step: Clone + Debug + Display + PartialEq + Eq + From<JobStep> {
+    /// Which it is, whatever it is about.
+    fn kind(&self) -> StepKind;
+
     /// The event's reason and the metric's label.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        self.kind().into()
+    }
 
     /// The member that it is about.
     fn member(&self) -> Option<&MemberName>;
@@ -28,6 +33,39 @@ pub trait Step: Clone + Debug + Display + PartialEq + Eq + From<JobStep> {
 
     /// What a Job is asked to do, where a Job does it.
     fn job(&self) -> Option<&JobStep>;
+}
+
+/// Which act it is, by the name that conditions, events and metrics carry: those of all strategies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumIter, strum::EnumString, strum::IntoStaticStr)]
+pub enum StepKind {
+    /// A Job takes a snapshot.
+    SnapshotBegun,
+    /// A Job does what a gate waits for.
+    JobStarted,
+    /// Jobs pull the new image.
+    ImagePullBegun,
+    /// The pod template names another image.
+    TemplateWritten,
+    /// The StatefulSet goes from OnDelete to RollingUpdate.
+    StrategySwitched,
+    /// It goes back to OnDelete.
+    StrategyPutBack,
+    /// Nobody can be evicted.
+    EvictionsHeld,
+    /// The leader is asked to hand over.
+    HandOver,
+    /// Kubernetes may replace a member.
+    MemberPermitted,
+    /// It may not any more.
+    PermitTakenBack,
+    /// A broken pod is deleted.
+    BrokenPodDeleted,
+    /// The pod of a sound member is deleted or evicted.
+    MemberReplaced,
+    /// Members can be evicted again.
+    EvictionsReleased,
+    /// Everybody is held at the version that was reached.
+    Parked,
 }
 
 /// What Jobs are asked to do, whatever the strategy. Each is written down before it is asked for (H1).
@@ -53,12 +91,12 @@ pub enum JobStep {
 }
 
 impl JobStep {
-    /// The event's reason and the metric's label.
-    pub fn name(&self) -> &'static str {
+    /// Which it is, whatever it is about.
+    pub fn kind(&self) -> StepKind {
         match self {
-            Self::TakeSnapshot { .. } => "SnapshotBegun",
-            Self::Answer { .. } => "JobStarted",
-            Self::PullImage { .. } => "ImagePullBegun",
+            Self::TakeSnapshot { .. } => StepKind::SnapshotBegun,
+            Self::Answer { .. } => StepKind::JobStarted,
+            Self::PullImage { .. } => StepKind::ImagePullBegun,
         }
     }
 }

@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
-use windlass_rehearsal::stamping::reading::{condition, holds, image_for, is_current, tier_of};
+use windlass_api::Word;
+use windlass_overview::{self as overview, FleetOverview, TierState};
+use windlass_plan::Reason;
+use windlass_rehearsal::stamping::reading::tier_of;
 
 use super::map::{PARTLY, Standing, cells, per_cell};
 use crate::demo::frame::time;
@@ -43,7 +46,6 @@ pub enum Mark {
 pub struct Tier {
     /// The value of the label.
     pub name: String,
-    priority: i64,
     /// Each of its resources, by name.
     pub standings: Vec<Standing>,
     /// In words: what its condition gives as the reason.
@@ -53,32 +55,23 @@ pub struct Tier {
 }
 
 impl Tier {
-    fn of(fleet: &Value, spec: &Value, resources: &[Arc<Value>]) -> Self {
-        let name = spec["upgradeTier"].as_str().unwrap_or_default().to_owned();
-        let wanted = image_for(fleet, spec);
-        let mine = resources.iter().filter(|resource| tier_of(fleet, resource) == Some(spec));
-        let said = fleet["status"]["tierStatus"].as_array().into_iter().flatten();
-        // What was said before the newest image is no answer to it.
-        let mut said = said.filter(|one| one["upgradeTier"] == name.as_str() && one["image"] == wanted);
-        let said = said.next().unwrap_or(&Value::Null);
-        let is = |type_: &str| conditions(said).any(|one| one["type"] == type_ && one["status"] == "True");
-        let reason = conditions(said).find_map(|one| one["reason"].as_str()).unwrap_or_default();
+    fn of(said: &overview::Tier, stalled: bool, fleet: &Value, resources: &[Arc<Value>]) -> Self {
+        let is_this = |tier: &Value| tier["upgradeTier"].as_str().unwrap_or_default() == said.name;
+        let is_mine = |resource: &Value| tier_of(fleet, resource).is_some_and(is_this);
+        let mine = resources.iter().filter(|resource| is_mine(resource));
         let mut tier = Self {
-            priority: spec["priority"].as_i64().unwrap_or(0),
-            standings: mine.map(|resource| Standing::of(resource, wanted)).collect(),
-            waits: waits_for(reason),
+            name: said.name.clone(),
+            standings: mine.map(|resource| Standing::of(resource, &said.image)).collect(),
+            waits: said.word.as_ref().map(waits_for).unwrap_or_default(),
             mark: None,
-            name,
         };
-        tier.mark = match (is("Complete"), is("InProgress")) {
-            (true, _) => Some(Mark::Complete),
-            (false, false) => None,
-            (false, true) if holds(fleet, "Stalled") => Some(Mark::Halted),
-            (false, true) if reason == "Soaking" => {
-                Some(Mark::Soaking(said["canaryStepsDone"].as_i64().unwrap_or_default()))
-            }
-            (false, true) if tier.count(Standing::Done) * 2 >= tier.managed() => Some(Mark::Half),
-            (false, true) => Some(Mark::Begun),
+        tier.mark = match said.state {
+            TierState::Complete => Some(Mark::Complete),
+            TierState::NotSeen | TierState::Waiting => None,
+            TierState::InProgress if stalled => Some(Mark::Halted),
+            TierState::InProgress if said.word == Some(Reason::Soaking.into()) => Some(Mark::Soaking(said.shares_done)),
+            TierState::InProgress if tier.count(Standing::Done) * 2 >= tier.managed() => Some(Mark::Half),
+            TierState::InProgress => Some(Mark::Begun),
         };
         tier
     }
@@ -106,24 +99,20 @@ impl Tier {
     }
 }
 
-fn conditions(object: &Value) -> impl Iterator<Item = &Value> {
-    object["conditions"].as_array().into_iter().flatten()
-}
-
 /// The name of a tier as the operator speaks of it.
 fn spoken(name: &str) -> String {
     if name.is_empty() { "the empty tier".to_owned() } else { format!("tier {name}") }
 }
 
 /// What a tier with this reason waits for: `InFlightLimit` is the `in flight limit`, and `AwaitingApproval` an `approval`.
-fn waits_for(reason: &str) -> String {
-    let reason = match reason {
-        "UpToDate" | "Stamping" => "-",
-        "Waiting" => "its turn",
-        other => other.strip_prefix("Awaiting").unwrap_or(other),
+fn waits_for(word: &Word) -> String {
+    let name = match word {
+        Word::UpToDate | Word::Stamping => "-",
+        Word::Waiting => "its turn",
+        Word::Held(_) | Word::Step(_) | Word::Strange(_) => word.name(),
     };
     let mut words = String::new();
-    for letter in reason.chars() {
+    for letter in name.strip_prefix("Awaiting").unwrap_or(name).chars() {
         if letter.is_uppercase() && !words.is_empty() {
             words.push(' ');
         }
@@ -145,24 +134,22 @@ pub struct Picture {
 impl Picture {
     /// The moment: what the operator says of the fleet, and how its resources are. `way` is what it is on.
     pub fn of(fleet: &Value, resources: &[Arc<Value>], way: &str) -> Self {
-        let tiers = fleet["spec"]["tiers"].as_array().into_iter().flatten();
-        let mut tiers: Vec<Tier> = tiers.map(|spec| Tier::of(fleet, spec, resources)).collect();
-        tiers.sort_by_key(|tier| std::cmp::Reverse(tier.priority));
-        let is_complete = holds(fleet, "Complete") && is_current(fleet);
-        let ready = condition(fleet, "Ready");
-        let message = ready["message"].as_str().unwrap_or_default();
-        let waits = match ready["reason"].as_str() {
-            _ if is_complete => "nothing".to_owned(),
-            Some("Stamping") => format!("nothing: {message}"),
+        let overview = FleetOverview::read(fleet);
+        let said = overview.said.as_ref();
+        let stalled = said.is_some_and(|said| said.stalled);
+        let waits = match said {
+            _ if overview.complete => "nothing".to_owned(),
+            None => String::new(),
+            Some(said) if said.word == Word::Stamping => format!("nothing: {}", said.message),
+            Some(said) if stalled => said.sentence(),
             // What to do about it is only of interest where a person must.
-            _ if !holds(fleet, "Stalled") => message.split("; ").next().unwrap_or_default().to_owned(),
-            _ => message.to_owned(),
+            Some(said) => said.message.split("; ").next().unwrap_or_default().to_owned(),
         };
         Self {
-            title: format!("{BOLD}{}{BOLD:#}  {way}", fleet["metadata"]["name"].as_str().unwrap_or_default()),
-            tiers,
+            title: format!("{BOLD}{}{BOLD:#}  {way}", overview.name),
+            tiers: overview.tiers.iter().map(|tier| Tier::of(tier, stalled, fleet, resources)).collect(),
             waits,
-            is_complete,
+            is_complete: overview.complete,
         }
     }
 

@@ -19,10 +19,14 @@ fn resource(name: &str, tier: &str, image: &str, ready: bool) -> Arc<Value> {
     }))
 }
 
+fn condition(type_: &str, holds: bool, reason: &str, message: &str) -> Value {
+    let (status, time) = (if holds { "True" } else { "False" }, "2026-01-01T00:00:00Z");
+    json!({"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": time})
+}
+
 /// A tier's status: complete, in progress, and why.
 fn said(tier: &str, complete: bool, going: bool, reason: &str) -> Value {
-    let condition = |type_: &str, holds: bool| json!({"type": type_, "status": if holds { "True" } else { "False" }, "reason": reason});
-    let conditions = [condition("Complete", complete), condition("InProgress", going)];
+    let conditions = [condition("Complete", complete, reason, ""), condition("InProgress", going, reason, "")];
     json!({"upgradeTier": tier, "image": "v2", "conditions": conditions})
 }
 
@@ -30,11 +34,15 @@ fn said(tier: &str, complete: bool, going: bool, reason: &str) -> Value {
 fn fleet(tiers: &[Value], reason: &str, message: &str) -> Value {
     json!({
         "metadata": {"name": "dicom", "generation": 2},
-        "spec": {"defaultImage": "v2", "tiers": [{"upgradeTier": "", "priority": 0}, {"upgradeTier": "early", "priority": 1}]},
+        "spec": {
+            "target": {"group": "examples.windlass.dev", "version": "v1", "kind": "Dicom"},
+            "defaultImage": "v2",
+            "tiers": [{"upgradeTier": "", "priority": 0}, {"upgradeTier": "early", "priority": 1}],
+        },
         "status": {
             "observedGeneration": 2,
             "tierStatus": tiers,
-            "conditions": [{"type": "Ready", "status": "False", "reason": reason, "message": message}],
+            "conditions": [condition("Ready", false, reason, message)],
         },
     })
 }
@@ -93,7 +101,7 @@ fn the_cells_and_the_counts_say_the_same() {
 fn a_halt_is_told_with_what_to_do_about_it() {
     let mut stalled = fleet(&[said("early", false, true, "ResourceFailed")], "ResourceFailed", "e failed; look at it");
     let conditions = stalled.pointer_mut("/status/conditions").and_then(Value::as_array_mut).unwrap();
-    conditions.push(json!({"type": "Stalled", "status": "True"}));
+    conditions.push(condition("Stalled", true, "ResourceFailed", ""));
     let picture = Picture::of(&stalled, &half_way(0, 4), "");
     assert!(plain(&picture.waits(80)).join("\n").contains("e failed; look at it"));
     let news = picture.news(&mut BTreeSet::new());
@@ -132,7 +140,7 @@ fn what_was_said_of_the_image_before_is_no_news() {
 fn it_is_done_when_the_operator_says_so_and_it_is_true() {
     let mut fleet = fleet(&[], "UpToDate", "");
     let conditions = fleet.pointer_mut("/status/conditions").and_then(Value::as_array_mut).unwrap();
-    conditions.push(json!({"type": "Complete", "status": "True"}));
+    conditions.push(condition("Complete", true, "UpToDate", ""));
     let all = |ready: bool| vec![resource("a", "early", "v2", true), resource("b", "", "v2", ready)];
     assert!(Picture::of(&fleet, &all(true), "").is_done());
     let lied = Picture::of(&fleet, &all(false), "");

@@ -5,7 +5,7 @@ pub mod report;
 pub mod view;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use windlass_api::{QuorumCluster, QuorumClusterStatus, status::MemberStatus, translate};
+use windlass_api::{QuorumCluster, QuorumClusterStatus, members, status::MemberStatus, translate};
 use windlass_plan::{
     Hold, Plan, Record, Step, View, Want,
     rolling::{known::Rolling, permit, takeover},
@@ -82,6 +82,6 @@ impl Strategy for Rolling {
     }
 
     fn members(resource: &QuorumCluster, view: &View, record: Option<&Record>) -> Vec<MemberStatus> {
-        report::members(view, record, resource.spec.upgrade.max_lag_entries)
+        members::seen(view, record, resource.spec.upgrade.max_lag_entries)
     }
 }

@@ -3,11 +3,10 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use windlass_api::{
     QuorumClusterStatus,
-    conditions::Tri,
-    status::{Adopted, Found, MemberStatus, StrategySwitch},
+    status::{Adopted, Found, StrategySwitch},
 };
 use windlass_plan::{
-    Decision, Fact, Plan, Record, Step, View,
+    Decision, Plan, Record, Step, View,
     rolling::known::{parked::Parked, workload::Strategy},
 };
 
@@ -47,38 +46,4 @@ fn adopted(observed: &Observed, view: &View) -> Adopted {
         Strategy::OnDelete => Adopted { type_: "OnDelete".into(), partition: None, strategy },
         Strategy::RollingUpdate { .. } => Adopted { type_: "RollingUpdate".into(), partition, strategy },
     }
-}
-
-/// The members as seen, in the order of their ordinals.
-pub fn members(view: &View, upgrade: Option<&Record>, max_lag: i64) -> Vec<MemberStatus> {
-    let max_lag = u64::try_from(max_lag).unwrap_or(0);
-    let describe = |pod: &windlass_plan::Pod| {
-        let member = view.quorum.voter(&pod.name);
-        let role = match &view.quorum.leader {
-            Fact::Known(leader) if *leader == pod.name => "Leader",
-            Fact::Known(_) => "Follower",
-            Fact::Unknown(_) => "Unknown",
-        };
-        let healthy = match member.map(|member| &member.healthy) {
-            Some(Fact::Known(true)) => Tri::True,
-            Some(Fact::Known(false)) => Tri::False,
-            Some(Fact::Unknown(_)) | None => Tri::Unknown,
-        };
-        // A number would change with every look, and every look would be a write.
-        let lag = match member.map(|_| view.quorum.lag(&pod.name)) {
-            Some(Fact::Known(Some(lag))) => upgrade.map(|upgrade| {
-                let in_sync = lag <= max_lag || upgrade.keeps_up(&pod.name);
-                if in_sync { "InSync" } else { "Behind" }.to_owned()
-            }),
-            Some(Fact::Known(None) | Fact::Unknown(_)) | None => None,
-        };
-        MemberStatus {
-            pod: pod.name.to_string(),
-            role: role.to_owned(),
-            version: member.and_then(|member| member.version.known()).map(ToString::to_string),
-            healthy: healthy.text().to_owned(),
-            lag,
-        }
-    };
-    view.pods.iter().map(describe).collect()
 }

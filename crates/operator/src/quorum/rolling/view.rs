@@ -10,7 +10,7 @@ use kube::{
     ResourceExt,
     core::{Selector, SelectorExt},
 };
-use windlass_api::{QuorumCluster, translate};
+use windlass_api::{QuorumCluster, conditions, translate};
 use windlass_plan::{
     Hold, MemberName, Reason, Record, View, Workload,
     rolling::known::{
@@ -71,8 +71,7 @@ pub fn view(
         record,
         parked,
         // The condition says it where the schema is older than the field.
-        unwatched: status.leadership_unobserved
-            || status.conditions.iter().any(|condition| condition.reason == Reason::Unreadable.name()),
+        unwatched: status.leadership_unobserved || conditions::mention(&status.conditions, Reason::Unreadable),
     })
 }
 

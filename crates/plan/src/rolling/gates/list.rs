@@ -14,7 +14,8 @@ use crate::{
     reason::Reason,
     rolling::{
         gates::{
-            ask::{Ask, Gate},
+            ask::Ask,
+            list::Gate,
             member::{leader_known, members_known, pods_present, settled, spare_member},
             pace, window,
         },

@@ -8,7 +8,7 @@ use crate::{
     rolling::known::{Rolling, workload::Strategy},
     strategy::{
         decision,
-        step::{self, JobStep},
+        step::{self, JobStep, StepKind},
     },
 };
 
@@ -99,20 +99,20 @@ impl From<JobStep> for Step {
 }
 
 impl step::Step for Step {
-    fn name(&self) -> &'static str {
+    fn kind(&self) -> StepKind {
         match self {
-            Self::Job(job) => job.name(),
-            Self::WriteTemplate { .. } => "TemplateWritten",
-            Self::SwitchStrategy { .. } => "StrategySwitched",
-            Self::PutBackStrategy => "StrategyPutBack",
-            Self::HoldEvictions => "EvictionsHeld",
-            Self::HandOver { .. } => "HandOver",
-            Self::Permit { .. } => "MemberPermitted",
-            Self::TakeBack { .. } => "PermitTakenBack",
-            Self::DeletePod { .. } => "BrokenPodDeleted",
-            Self::Replace { .. } => "MemberReplaced",
-            Self::ReleaseEvictions => "EvictionsReleased",
-            Self::Park { .. } => "Parked",
+            Self::Job(job) => job.kind(),
+            Self::WriteTemplate { .. } => StepKind::TemplateWritten,
+            Self::SwitchStrategy { .. } => StepKind::StrategySwitched,
+            Self::PutBackStrategy => StepKind::StrategyPutBack,
+            Self::HoldEvictions => StepKind::EvictionsHeld,
+            Self::HandOver { .. } => StepKind::HandOver,
+            Self::Permit { .. } => StepKind::MemberPermitted,
+            Self::TakeBack { .. } => StepKind::PermitTakenBack,
+            Self::DeletePod { .. } => StepKind::BrokenPodDeleted,
+            Self::Replace { .. } => StepKind::MemberReplaced,
+            Self::ReleaseEvictions => StepKind::EvictionsReleased,
+            Self::Park { .. } => StepKind::Parked,
         }
     }
 
