@@ -5,10 +5,8 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use serde_json::Value;
-use windlass_sim::{
-    harness::is_ours,
-    journal::{Entry, Event, MemberTruth, QuorumTruth, Verb},
-};
+use windlass_rehearsal::trial::is_ours;
+use windlass_sim::journal::{Entry, Event, MemberTruth, QuorumTruth, Verb};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

@@ -5,12 +5,13 @@ use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 use serde::Serialize;
 use serde_json::Value;
 use windlass_rehearsal::{
+    judge::{Verdict, judge},
     setting::Setting,
     stamping::{self, Judgement},
+    trial::is_ours,
 };
 use windlass_sim::{
-    harness::{Cluster, is_ours},
-    invariants::{self, Verdict},
+    harness::Cluster,
     journal::{Entry, Event, Verb},
 };
 
@@ -66,8 +67,7 @@ impl Upgrade {
             Event::Verb { .. } | Event::Note(_) => true,
         };
         let journal: Vec<Entry> = cluster.journal.entries().iter().filter(about).cloned().collect();
-        let Verdict { leader_moves, leader_restarts, min_healthy, restarts, writes, .. } =
-            invariants::judge(&journal, is_ours);
+        let Verdict { leader_moves, leader_restarts, min_healthy, restarts, writes, .. } = judge(&journal, None);
         let subject = setting.subject();
         let object = cluster.api.get_value(&subject.resource, &subject.namespace, &subject.name);
         let running = object.is_some_and(|object| object.pointer("/status/phase") == Some(&Value::from("Running")));
@@ -194,7 +194,7 @@ fn fewest_serving(journal: &[Entry], all: usize) -> Option<usize> {
 impl Summary {
     /// Judges everything that happened in the cluster.
     pub fn of(cluster: &Cluster, upgrades: Vec<Upgrade>, fleets: Vec<Fleet>) -> Self {
-        let Verdict { mut violations, checked, .. } = invariants::judge(&cluster.journal.entries(), is_ours);
+        let Verdict { mut violations, checked, .. } = judge(&cluster.journal.entries(), None);
         violations.extend(fleets.iter().flat_map(|fleet| fleet.words.iter().cloned()));
         // Each stamp is held against the whole fleet.
         let checked = checked + fleets.iter().map(|fleet| fleet.stamped).sum::<usize>();
