@@ -57,6 +57,7 @@ pub(super) struct Set {
 
 /// What people allow in a QuorumCluster.
 #[derive(Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub(super) struct Wish {
     /// Somebody else writes the template.
     pub(super) follows: bool,
