@@ -1,6 +1,6 @@
 //! Modules of `plan` use each other in one direction only: no two of them, by however many others, need one another. So each can be read
-//! after those that it uses. The same holds for the rooms of `operator`: its folders, and the files beside them. Also told: how many lines the
-//! product has, without its tests.
+//! after those that it uses. The same holds for the rooms of `operator`: its folders, and the files beside them. And `sim` knows Kubernetes and
+//! applications: nothing in its sources is called by a name of ours. Also told: how many lines the product has, without its tests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,8 +17,21 @@ type Module = Vec<String>;
 /// What each module uses.
 type Uses = BTreeMap<Module, BTreeSet<Module>>;
 
-/// How many modules and rooms there are; an error that names a circle, if there is one.
-pub fn check() -> Result<(usize, usize)> {
+/// What `sim` must not name, whatever stands before or after it and in whichever case: our API group, crates and users, and our kinds.
+const OURS: [&str; 3] = ["windlass", "quorumcluster", "serviceimage"];
+
+/// What was checked.
+pub struct Checked {
+    /// Modules of `plan`.
+    pub modules: usize,
+    /// Rooms of `operator`.
+    pub rooms: usize,
+    /// Sources of `sim`.
+    pub sources: usize,
+}
+
+/// How much there is of all that; an error that names a circle, or what `sim` names of ours, if there is any.
+pub fn check() -> Result<Checked> {
     let modules = read(&root().join("crates/plan/src"))?;
     let rooms = rooms(&read(&root().join("crates/operator/src"))?);
     ensure!(modules.len() > 10 && rooms.len() > 10, "the modules of plan and operator were not found");
@@ -28,7 +41,32 @@ pub fn check() -> Result<(usize, usize)> {
             anyhow::bail!("these modules of {of} use each other: {}", names.join(" → "));
         }
     }
-    Ok((modules.len(), rooms.len()))
+    Ok(Checked { modules: modules.len(), rooms: rooms.len(), sources: strangers(&root().join("crates/sim/src"))? })
+}
+
+/// How many sources below this folder name nothing of ours; an error that says which do.
+fn strangers(folder: &Path) -> Result<usize> {
+    let mut sources = Vec::new();
+    sources_below(folder, &mut sources)?;
+    ensure!(sources.len() > 10, "the sources of sim were not found");
+    let mut named = Vec::new();
+    for path in &sources {
+        let text = fs::read_to_string(path)?;
+        let lines = names_of_ours(without_tests(&text));
+        named.extend(lines.into_iter().map(|line| format!("{}:{line}", path.display())));
+    }
+    ensure!(
+        named.is_empty(),
+        "sim knows Kubernetes and applications only, and here it names what is ours: {}",
+        named.join(", ")
+    );
+    Ok(sources.len())
+}
+
+/// The lines, counted from one, that name something of ours.
+fn names_of_ours(text: &str) -> Vec<usize> {
+    let ours = |line: &str| OURS.iter().any(|name| line.to_lowercase().contains(name));
+    text.lines().enumerate().filter(|(_, line)| ours(line)).map(|(number, _)| number + 1).collect()
 }
 
 /// The same where only the first part of a module's path counts.
@@ -217,7 +255,7 @@ fn walk(module: &Module, uses: &Uses, way: &mut Vec<Module>, done: &mut BTreeSet
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{Module, Uses, circle, paths, resolve};
+    use super::{Module, Uses, circle, names_of_ours, paths, resolve, without_tests};
 
     fn module(path: &str) -> Module {
         path.split("::").map(str::to_owned).collect()
@@ -239,6 +277,14 @@ mod tests {
         assert_eq!(used("b::c", "use super::d::{One, Two};\nuse std::fmt;\n"), ["b::d", "b::d"]);
         assert_eq!(used("a", "fn f() -> crate::b::d::One { 1 }\n"), ["b::d"]);
         assert_eq!(used("b", "pub mod c;\npub use c::Thing;\nfn f() { d::go(); }\n"), ["b::d"]);
+    }
+
+    #[test]
+    fn what_is_ours_is_found_by_its_line() {
+        let text = "use windlass_plan::bug;\nlet pods = \"pods\";\nlet kind = \"quorumclusters.windlass.dev\";\nstruct ServiceImage;\n";
+        assert_eq!(names_of_ours(text), [1, 3, 4]);
+        let tests = "fn pods() {}\n#[cfg(test)]\nmod tests { const KIND: &str = \"QuorumCluster\"; }\n";
+        assert_eq!(names_of_ours(without_tests(tests)), Vec::<usize>::new());
     }
 
     #[test]

@@ -222,8 +222,8 @@ fn is_of_hooks(bug: Bug) -> bool {
 type Suite = fn(Bug, usize) -> (usize, Option<String>);
 
 fn walks(bug: Bug, seeds: usize) -> (usize, Option<String>) {
-    use crate::fleet;
-    let walked = fleet::run(seeds, |number| blamed(bug, number as u64), |walked| walked.fault.is_some());
+    use crate::pool;
+    let walked = pool::run(seeds, |number| blamed(bug, number as u64), |walked| walked.fault.is_some());
     let caught =
         walked.iter().find_map(|walked| walked.fault.as_ref().map(|fault| format!("walk {}: {fault}", walked.seed)));
     (walked.len(), caught)

@@ -7,14 +7,13 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use windlass_sim::{
     faults::Strike,
-    harness::{self, Outcome},
-    journal::{Event, Verb},
-    scenario::Scenario,
+    journal::{Befell, Event, Note, Verb},
 };
 
 use crate::{
-    fleet, operator,
+    operator, pool,
     setting::{ETCD, HTTP, OPENBAO, PD, Setting},
+    trial::{self, Outcome, Scenario},
 };
 
 /// At the very moment of the take-over, some time after it, and when all is done.
@@ -168,7 +167,7 @@ pub fn everywhere(stories: &[Story], nth: usize, most: Option<usize>) -> Result<
     let all = all_points(&references, nth);
     let count = most.map_or(all.len(), |most| most.min(all.len()));
     let points: Vec<_> = (0..count).filter_map(|number| all.get(number * all.len() / count)).collect();
-    let judged = fleet::run(points.len(), |number| strike(&references, points.get(number).copied()), |_| false);
+    let judged = pool::run(points.len(), |number| strike(&references, points.get(number).copied()), |_| false);
     let mut report = Report::default();
     for (kind, failure, late) in judged.into_iter().flatten() {
         match kind {
@@ -193,14 +192,14 @@ pub fn hunt(
     // What lands late is what most of them let through.
     points.sort_by_key(|(_, point)| matches!(point.strike, Strike::KillBefore | Strike::KillAfter));
     let failed = |judged: &Option<Judged>| judged.as_ref().is_some_and(|(_, failure, _)| failure.is_some());
-    let judged = fleet::run(points.len(), |number| around(&|| strike(&references, points.get(number))), failed);
+    let judged = pool::run(points.len(), |number| around(&|| strike(&references, points.get(number))), failed);
     let failure = judged.iter().flatten().find_map(|(_, failure, _)| failure.clone());
     (judged.len(), failure)
 }
 
 fn undisturbed(story: Story) -> Result<Reference> {
     let scenario = story.scenario();
-    let outcome = harness::run(&scenario, &[], &operator)?;
+    let outcome = trial::run(&scenario, &[], &operator)?;
     ensure!(outcome.fault().is_none(), "the undisturbed {story} failed: {:?}", outcome.fault());
     Ok(Reference {
         story,
@@ -246,7 +245,7 @@ fn strike(references: &[Reference], point: Option<&(usize, Point)>) -> Option<Ju
     let what = reference.calls.get(usize::try_from(point.call).ok()?)?;
     let failed =
         |why: String| Some(format!("{} {:?} at call {} ({what}): {why}", point.story, point.strike, point.call));
-    let outcome = match harness::run(&reference.scenario, &[(point.call, point.strike)], &operator) {
+    let outcome = match trial::run(&reference.scenario, &[(point.call, point.strike)], &operator) {
         Ok(outcome) => outcome,
         Err(error) => return Some((point.strike, failed(error.to_string()), 0)),
     };
@@ -263,8 +262,10 @@ fn strike(references: &[Reference], point: Option<&(usize, Point)>) -> Option<Ju
 
 /// Verbs that changed something and came from a process after it had thawed.
 fn late_verbs(outcome: &Outcome) -> usize {
-    let thawed =
-        outcome.journal.iter().position(|entry| matches!(&entry.event, Event::Note(note) if note.ends_with(" thawed")));
+    let thawed = outcome
+        .journal
+        .iter()
+        .position(|entry| matches!(&entry.event, Event::Note(Note::Process { what: Befell::Thawed, .. })));
     let Some(thawed) = thawed else { return 0 };
     let late = |event: &Event| matches!(event, Event::Verb { user, changed: true, .. } if user == "windlass-0-0");
     outcome.journal.iter().skip(thawed).filter(|entry| late(&entry.event)).count()

@@ -1,16 +1,18 @@
 //! The operator on the embedded cluster: the real operator's code, kube's real client, a simulated everything else.
 //!
 //! [`operator`] puts the operator into a [`Seat`]; the rest are suites that make its life hard: [`crash`] kills and freezes it at
-//! every call, [`walk`] lets seeds decide what goes wrong, and [`bugs`] plants mistakes and demands that the other two notice.
+//! every call, [`walk`] lets seeds decide what goes wrong, and [`bugs`] plants mistakes and demands that the other two notice. What is wrong with
+//! a run is for the judges in [`judge`] to say.
 
 pub mod accounts;
 pub mod bugs;
 pub mod crash;
-pub mod fleet;
+pub mod judge;
 pub mod pd;
+pub mod pool;
 pub mod setting;
 pub mod stamping;
-pub mod unanswered;
+pub mod trial;
 pub mod walk;
 
 use std::{future::Future, pin::Pin, sync::Arc};

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use crate::trial::{Ending, Scenario};
 use serde_json::{Value, json};
 use windlass_sim::{
     harness::Cluster,
     objects,
-    scenario::{Action, Ending, Moment, Place, Scenario, Subject, When},
+    scenario::{Action, Moment, Place, Subject, When},
     world::{ImageBehaviour, ServiceAnswer},
 };
 

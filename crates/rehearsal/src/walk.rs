@@ -5,17 +5,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_sim::{
-    harness::{self, Outcome},
     journal::Event,
     rng::Rng,
-    scenario::{Action, Ending, Moment, Scenario, Subject, When},
+    scenario::{Action, Moment, Subject, When},
     world::{BadAnswer, ImageBehaviour},
 };
 
 use crate::{
-    crash, fleet, operator,
+    crash, operator, pool,
     setting::{ETCD, EXECUTOR, HTTP, OPENBAO, PD, Setting, after, back_up, follow},
-    unanswered,
+    trial::{self, Ending, Outcome, Scenario},
 };
 
 const NODES: u64 = 3;
@@ -811,7 +810,7 @@ fn beside(namespace: &str) -> Vec<Value> {
 
 /// Walks one seed.
 pub fn walk(seed: u64) -> Walked {
-    match harness::run(&scenario(seed), &[], &operator) {
+    match trial::run(&scenario(seed), &[], &operator) {
         Ok(outcome) => judge(seed, &outcome),
         Err(error) => broken(seed, &error),
     }
@@ -819,7 +818,7 @@ pub fn walk(seed: u64) -> Walked {
 
 /// The same with the trace of it, which takes its time.
 fn traced(seed: u64) -> Walked {
-    match harness::run(&scenario(seed), &[], &operator) {
+    match trial::run(&scenario(seed), &[], &operator) {
         Ok(outcome) => Walked { trace: Some(outcome.trace()), ..judge(seed, &outcome) },
         Err(error) => broken(seed, &error),
     }
@@ -862,14 +861,14 @@ fn is_parked_by_us(outcome: &Outcome) -> bool {
         }
         Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,
     });
-    writer.is_some_and(|user| harness::is_ours(user))
+    writer.is_some_and(|user| trial::is_ours(user))
 }
 
 fn judge(seed: u64, outcome: &Outcome) -> Walked {
     let verdict = &outcome.verdict;
     Walked {
         seed,
-        fault: outcome.fault().or_else(|| untrue(outcome)).or_else(|| unanswered::hasty(&outcome.journal)),
+        fault: outcome.fault().or_else(|| untrue(outcome)),
         checked: verdict.checked,
         races: verdict.races,
         restarts: verdict.restarts.len(),
@@ -885,14 +884,14 @@ pub fn many(first: u64, count: usize, with_traces: usize, tell: impl Fn(&Walked)
         tell(&walked);
         walked
     };
-    fleet::run(count, walk, |_| false)
+    pool::run(count, walk, |_| false)
 }
 
 #[cfg(test)]
 mod tests {
     use windlass_sim::{scenario::Action, world::ImageBehaviour};
 
-    use super::scenario;
+    use super::{Scenario, scenario};
     use crate::setting::EXECUTOR;
 
     #[test]
@@ -905,7 +904,7 @@ mod tests {
         {
             let breaks =
                 |action: &Action| matches!(action, Action::Image(image, so) if image == EXECUTOR && *so == how);
-            let of = |walk: &&windlass_sim::scenario::Scenario| walk.timeline.iter().any(|one| breaks(&one.action));
+            let of = |walk: &&Scenario| walk.timeline.iter().any(|one| breaks(&one.action));
             assert!(walks.iter().filter(of).count() > 5, "{how:?}");
         }
     }

@@ -24,7 +24,7 @@ use tower::{BoxError, Service};
 use crate::{
     api::{Api, Reply, ReplyBody},
     clock::Clock,
-    journal::{Entry, Event, Journal},
+    journal::{Befell, Change, Entry, Event, Journal, Note},
     rng::Rng,
     world::World,
 };
@@ -38,17 +38,6 @@ const GIVEN_UP: Duration = Duration::from_secs(6);
 /// A write to what members live in, or to what keeps drains from them.
 fn is_of_a_workload(what: &str) -> bool {
     ["/statefulsets/", "/pods/", "/poddisruptionbudgets"].iter().any(|plural| what.contains(plural))
-}
-
-fn late(what: &str, delay: Duration) -> String {
-    format!("late by {}ms: {what}", delay.as_millis())
-}
-
-/// What a note says of a write that takes effect late: whose, how late, and what it is.
-pub fn read_late(note: &str) -> Option<(&str, Duration, &str)> {
-    let (user, rest) = note.split_once(" late by ")?;
-    let (millis, what) = rest.split_once("ms: ")?;
-    Some((user, Duration::from_millis(millis.parse().ok()?), what))
 }
 
 /// What happens to a process at one of its calls.
@@ -121,6 +110,7 @@ struct State {
     dead: bool,
     /// Made so far, by what: `write` or `call`.
     made: Vec<String>,
+    says_taken_over: fn(&Change) -> bool,
 }
 
 /// What a call does.
@@ -159,6 +149,7 @@ impl Process {
             frozen_until: None,
             dead: false,
             made: Vec::new(),
+            says_taken_over: |_| false,
         };
         Self { user: user.to_owned(), clock, journal, state: Arc::new(Mutex::new(state)), changed: Arc::default() }
     }
@@ -178,6 +169,11 @@ impl Process {
         self.state().strikes.insert(index, strike);
     }
 
+    /// By which write of another one [`Strike::FreezeUntilTakenOver`] knows that it has taken over. Before this is told, by none.
+    pub fn thaw_when_taken_over(&self, says_taken_over: fn(&Change) -> bool) {
+        self.state().says_taken_over = says_taken_over;
+    }
+
     /// Every call that mattered so far.
     pub fn made(&self) -> Vec<String> {
         self.state().made.clone()
@@ -186,14 +182,14 @@ impl Process {
     /// Kills it now.
     pub fn kill(&self) {
         self.state().dead = true;
-        self.note("killed");
+        self.note(Befell::Killed);
         self.changed.notify_waiters();
     }
 
     /// Stops it now, for this long.
     pub fn freeze(&self, how_long: Duration) {
         self.state().frozen_until = Some(self.clock.elapsed() + how_long);
-        self.note(&format!("frozen for {how_long:?}"));
+        self.note(Befell::Frozen(how_long));
         self.changed.notify_waiters();
     }
 
@@ -226,8 +222,8 @@ impl Process {
         }
     }
 
-    fn note(&self, what: &str) {
-        self.journal.push(self.clock.now(), Event::Note(format!("{} {what}", self.user)));
+    fn note(&self, what: Befell) {
+        self.journal.push(self.clock.now(), Event::Note(Note::Process { user: self.user.clone(), what }));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -265,7 +261,7 @@ impl Process {
         if does == Does::Disrupts && rng.one_in(odds.unanswered) {
             let delay = rng.between(GIVEN_UP, LATEST);
             drop(state);
-            self.note(&late(what, delay));
+            self.note(Befell::Late { delay, what: what.to_owned() });
             return Fate::Late(delay);
         }
         if writes && rng.one_in(odds.conflict) {
@@ -343,18 +339,18 @@ impl Process {
         sent.await.map_err(io::Error::other)
     }
 
-    /// Waits until another process has recorded a take-over that it has settled.
+    /// Waits until another process has said that it has taken over.
     async fn taken_over(&self) {
         let mut seen = self.journal.entries().len();
         loop {
             {
                 let journal = self.journal.entries();
-                let settled = |entry: &Entry| {
+                let says_so = self.state().says_taken_over;
+                let taken = |entry: &Entry| {
                     let Event::Write(change) = &entry.event else { return false };
-                    let election = change.after.as_deref().and_then(|after| after.pointer("/status/election"));
-                    change.user != self.user && election.is_some_and(|election| election["settled"] == true)
+                    change.user != self.user && says_so(change)
                 };
-                if journal.iter().skip(seen).any(settled) {
+                if journal.iter().skip(seen).any(taken) {
                     return;
                 }
                 seen = journal.len();
@@ -366,7 +362,7 @@ impl Process {
     /// Lets it go on.
     fn thaw(&self) {
         self.state().frozen_until = None;
-        self.note("thawed");
+        self.note(Befell::Thawed);
         self.changed.notify_waiters();
     }
 

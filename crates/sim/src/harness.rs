@@ -1,4 +1,5 @@
-//! Runs a scenario: a cluster, the program under test, the timeline, and the judgement.
+//! Runs a scenario: a cluster, the program under test and the timeline. Who the program is, when the run has ended and what was wrong with
+//! it is for the caller to say ([`Trial`]).
 
 use std::{
     cell::{Cell, RefCell},
@@ -20,10 +21,9 @@ use crate::{
     api::Api,
     clock::Clock,
     faults::{Odds, Process, Strike},
-    invariants::{self, Verdict},
-    journal::{Entry, Event, Journal},
+    journal::{Change, Entry, Event, Journal, Note},
     rng::{self, Rng},
-    scenario::{Action, Ending, Moment, Scenario, Subject, When},
+    scenario::{Action, End, Moment, Scenario, Subject, When},
     world::{Settings, World},
 };
 
@@ -84,10 +84,30 @@ pub struct Seat {
 /// The program under test: whatever runs in a seat.
 pub type Program = dyn Fn(Seat) -> Pin<Box<dyn Future<Output = ()>>>;
 
+/// A program under test, with what only those who wrote it know of it.
+pub struct Trial<'a, V> {
+    /// How the names of its processes begin; their place and their life follow. Whoever is called so is one of them.
+    pub name: &'a str,
+    /// What runs in its seats.
+    pub program: &'a Program,
+    /// Whether a write of one of its processes says that this one has taken over from the one before.
+    pub says_taken_over: fn(&Change) -> bool,
+    /// A program beside it that suffers from nothing: somebody else's controller.
+    pub beside: Option<&'a Program>,
+    /// Judges all that happened.
+    pub judge: &'a dyn Fn(&[Entry]) -> V,
+}
+
+/// What judges came to.
+pub trait Verdict {
+    /// What went wrong first, if anything did.
+    fn violation(&self) -> Option<&str>;
+}
+
 /// What became of a run.
-pub struct Outcome {
+pub struct Outcome<V> {
     /// The judgement.
-    pub verdict: Verdict,
+    pub verdict: V,
     /// It came to rest as it should.
     pub settled: bool,
     /// The subject at the end.
@@ -100,7 +120,7 @@ pub struct Outcome {
     pub journal: Vec<Entry>,
 }
 
-impl Outcome {
+impl<V: Verdict> Outcome<V> {
     /// A number that two equal runs share.
     pub fn trace(&self) -> u64 {
         let text = |entry: &Entry| format!("{} {:?}", entry.at, entry.event);
@@ -109,8 +129,8 @@ impl Outcome {
 
     /// What is wrong with this run, if anything.
     pub fn fault(&self) -> Option<String> {
-        if let Some(violation) = self.verdict.violations.first() {
-            return Some(violation.clone());
+        if let Some(violation) = self.verdict.violation() {
+            return Some(violation.to_owned());
         }
         let conditions = self.subject.pointer("/status/conditions").map(ToString::to_string).unwrap_or_default();
         (!self.settled).then(|| format!("did not settle: {conditions}"))
@@ -118,32 +138,26 @@ impl Outcome {
 }
 
 /// Runs a scenario to its end, on a runtime of its own with virtual time.
-pub fn run(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program) -> std::io::Result<Outcome> {
-    run_beside(scenario, strikes, program, None)
-}
-
-/// The same beside a program that is none of ours and suffers from nothing: somebody else's controller.
-pub fn run_beside(
-    scenario: &Scenario,
+pub fn run<E: End, V>(
+    scenario: &Scenario<E>,
     strikes: &[(u64, Strike)],
-    program: &Program,
-    other: Option<&Program>,
-) -> std::io::Result<Outcome> {
+    trial: &Trial<'_, V>,
+) -> std::io::Result<Outcome<V>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-    Ok(LocalSet::new().block_on(&runtime, play(scenario, strikes, program, other)))
+    Ok(LocalSet::new().block_on(&runtime, play(scenario, strikes, trial)))
 }
 
 /// An operator's place: its present process, replaced when it dies.
 type Slot = Rc<RefCell<Process>>;
 
-async fn play(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program, other: Option<&Program>) -> Outcome {
+async fn play<E: End, V>(scenario: &Scenario<E>, strikes: &[(u64, Strike)], trial: &Trial<'_, V>) -> Outcome<V> {
     let settings = Settings { endpoints: false, ..Settings::default() };
     let cluster = Cluster::with(scenario.seed, Clock::start(), settings);
     let mut rng = Rng::new(scenario.seed).fork("harness");
     let world = tokio::task::spawn_local(cluster.world.clone().run());
     for object in &scenario.objects {
         if let Err(status) = cluster.api.create_value("user", object.clone()) {
-            cluster.journal.push(cluster.clock.now(), Event::Note(format!("not created: {status}")));
+            cluster.journal.push(cluster.clock.now(), Event::Note(Note::NotCreated { why: status.to_string() }));
         }
     }
     if scenario.objects.iter().any(|object| object["kind"] == "StatefulSet") {
@@ -156,8 +170,7 @@ async fn play(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program,
     let mut first = None;
     let mut operators = Vec::new();
     for number in 0..scenario.operators {
-        let process =
-            Process::new(&format!("windlass-{number}-0"), cluster.clock, cluster.journal.clone(), scenario.seed);
+        let process = trial.process(&cluster, number, 0, scenario.seed);
         if number == 0 {
             for (index, strike) in strikes {
                 process.strike_at(*index, *strike);
@@ -169,19 +182,19 @@ async fn play(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program,
         }
         let slot = Rc::new(RefCell::new(process));
         slots.push(slot.clone());
-        operators.push(occupy(slot, cluster.clone(), number, scenario, faulty.clone(), program));
+        operators.push(occupy(slot, cluster.clone(), number, scenario.seed, faulty.clone(), trial));
     }
     let stranger = Process::new("other", cluster.clock, cluster.journal.clone(), scenario.seed);
     let other = async {
-        match other {
+        match trial.beside {
             Some(other) => stranger.live(other(cluster.seat(&stranger))).await,
             None => std::future::pending().await,
         }
     };
     let story = async {
         for moment in &scenario.timeline {
-            wait(&cluster, moment).await;
-            act(&cluster, &slots, &moment.action);
+            wait(&cluster, trial.name, moment).await;
+            act(&cluster, trial.name, &slots, &moment.action);
         }
         faulty.set(false);
         for slot in &slots {
@@ -197,12 +210,8 @@ async fn play(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program,
     };
     world.abort();
     let journal = std::mem::take(&mut *cluster.journal.entries());
-    let mut verdict = invariants::judge(&journal, is_ours);
-    if let Some(allowed) = scenario.max_leader_moves.filter(|allowed| verdict.leader_moves > *allowed) {
-        verdict.violations.push(format!("leadership moved {} times, {allowed} are enough", verdict.leader_moves));
-    }
     Outcome {
-        verdict,
+        verdict: (trial.judge)(&journal),
         settled,
         subject: get(&cluster, &scenario.subject).unwrap_or_default(),
         elapsed: cluster.clock.elapsed(),
@@ -211,21 +220,14 @@ async fn play(scenario: &Scenario, strikes: &[(u64, Strike)], program: &Program,
     }
 }
 
-/// How a note of frozen fields begins; the object's name follows.
-const FROZEN: &str = "frozen fields of ";
-
-/// The object whose fields a policy freezes, or frees, where this is the note of that.
-pub fn frozen(event: &Event) -> Option<&str> {
-    let Event::Note(text) = event else { return None };
-    text.strip_prefix(FROZEN)?.split(':').next()
-}
-
-/// How our processes' names begin.
-const OURS: &str = "windlass";
-
-/// Our processes by their names.
-pub fn is_ours(user: &str) -> bool {
-    user.starts_with(OURS)
+impl<V> Trial<'_, V> {
+    /// A process of the program: in which place, and the how manieth there.
+    fn process(&self, cluster: &Cluster, place: u32, life: u32, seed: u64) -> Process {
+        let name = format!("{}-{place}-{life}", self.name);
+        let process = Process::new(&name, cluster.clock, cluster.journal.clone(), seed);
+        process.thaw_when_taken_over(self.says_taken_over);
+        process
+    }
 }
 
 /// The revision of the last write before this time.
@@ -238,24 +240,23 @@ fn revision_at(journal: &Journal, then: Timestamp) -> Option<u64> {
 }
 
 /// Runs operator processes in a slot, one after the other, for ever.
-fn occupy<'a>(
+fn occupy<'a, V>(
     slot: Slot,
     cluster: Cluster,
     number: u32,
-    scenario: &'a Scenario,
+    seed: u64,
     faulty: Rc<Cell<bool>>,
-    program: &'a Program,
+    trial: &'a Trial<'_, V>,
 ) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
     Box::pin(async move {
-        let mut rng = Rng::new(scenario.seed).fork(&format!("operator {number}"));
+        let mut rng = Rng::new(seed).fork(&format!("operator {number}"));
         // The first operator wins the lease: what is struck at is then what acts.
         tokio::time::sleep(Duration::from_secs(u64::from(number))).await;
         for life in 1.. {
             let process = slot.borrow().clone();
-            process.live(program(cluster.seat(&process))).await;
+            process.live((trial.program)(cluster.seat(&process))).await;
             tokio::time::sleep(Duration::from_secs(2)).await;
-            let name = format!("windlass-{number}-{life}");
-            let process = Process::new(&name, cluster.clock, cluster.journal.clone(), scenario.seed);
+            let process = trial.process(&cluster, number, life, seed);
             if faulty.get() {
                 process.set_odds(Odds::draw(&mut rng));
             }
@@ -278,10 +279,11 @@ async fn up(cluster: &Cluster) {
     }
 }
 
-async fn wait(cluster: &Cluster, moment: &Moment) {
-    let many = |needed: usize, counts: fn(&Entry) -> bool| async move {
+/// Waits until it is time for a moment. The names of processes under test begin with `ours`.
+async fn wait(cluster: &Cluster, ours: &str, moment: &Moment) {
+    let many = |needed: usize, counts: fn(&Entry, &str) -> bool| async move {
         for _ in 0..600 {
-            if cluster.journal.entries().iter().filter(|entry| counts(entry)).count() >= needed {
+            if cluster.journal.entries().iter().filter(|entry| counts(entry, ours)).count() >= needed {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
@@ -303,8 +305,8 @@ async fn wait(cluster: &Cluster, moment: &Moment) {
     }
 }
 
-/// The StatefulSet controller marks a pod for deletion, or one of us does with a pod that is ready.
-fn is_replacement(entry: &Entry) -> bool {
+/// The StatefulSet controller marks a pod for deletion, or a process under test does with a pod that is ready.
+fn is_replacement(entry: &Entry, ours: &str) -> bool {
     let Event::Write(change) = &entry.event else { return false };
     let marked = |object: &Option<Arc<Value>>| {
         object.as_deref().is_some_and(|object| object.pointer("/metadata/deletionTimestamp").is_some())
@@ -315,13 +317,13 @@ fn is_replacement(entry: &Entry) -> bool {
         conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
     };
     change.resource == "pods"
-        && (change.user == "statefulset-controller" || (is_ours(&change.user) && ready(&change.before)))
+        && (change.user == "statefulset-controller" || (change.user.starts_with(ours) && ready(&change.before)))
         && marked(&change.after)
         && !marked(&change.before)
 }
 
-/// One of us lowers a partition.
-fn is_permit(entry: &Entry) -> bool {
+/// A process under test lowers a partition.
+fn is_permit(entry: &Entry, ours: &str) -> bool {
     let Event::Write(change) = &entry.event else { return false };
     let partition = |object: &Option<Arc<Value>>| {
         object
@@ -330,38 +332,39 @@ fn is_permit(entry: &Entry) -> bool {
             .and_then(Value::as_u64)
     };
     change.resource == "statefulsets.apps"
-        && is_ours(&change.user)
+        && change.user.starts_with(ours)
         && partition(&change.after) < partition(&change.before)
 }
 
-fn act(cluster: &Cluster, slots: &[Slot], action: &Action) {
+fn act(cluster: &Cluster, ours: &str, slots: &[Slot], action: &Action) {
     let Cluster { api, world, clock, journal } = cluster;
-    let tell = |text: String| journal.push(clock.now(), Event::Note(text));
+    let tell = |note: Note| journal.push(clock.now(), Event::Note(note));
+    let refused = |what: String, why: String| tell(Note::Refused { what, why });
     match action {
         Action::Patch { target, patch } => {
             if let Err(error) = patch_value(api, target, patch) {
-                tell(format!("patch of {} refused: {error}", target.name));
+                refused(format!("patch of {}", target.name), error);
             }
         }
         Action::Apply { target, manager, part } => {
             if let Err(error) = apply_value(api, target, manager, part) {
-                tell(format!("apply of {} refused: {error}", target.name));
+                refused(format!("apply of {}", target.name), error);
             }
         }
         Action::PatchStatus { target, patch } => {
             if let Err(error) = patch_at(api, &format!("{}/status", path(api, target)), patch) {
-                tell(format!("patch of the status of {} refused: {error}", target.name));
+                refused(format!("patch of the status of {}", target.name), error);
             }
         }
         Action::Create(object) => {
             if let Err(error) = api.create_value("user", object.clone()) {
-                tell(format!("create refused: {error}"));
+                refused("create".to_owned(), error.to_string());
             }
         }
         Action::Delete(target) => delete_value(api, target),
         Action::FreezeFields { target: Subject { resource, namespace, name }, fields } => {
             api.freeze_fields(resource, namespace, name, fields);
-            tell(format!("{FROZEN}{name}: {fields:?}"));
+            tell(Note::FieldsFrozen { name: name.clone(), fields: fields.clone() });
         }
         Action::Crash(place) => world.crash_process(&place.namespace, &place.pod),
         Action::Pressure(place) => world.evict_under_pressure(&place.namespace, &place.pod),
@@ -388,15 +391,15 @@ fn act(cluster: &Cluster, slots: &[Slot], action: &Action) {
         Action::Tell { whom, path, body } => world.tell(&whom.namespace, set_of(&whom.pod), &whom.pod, path, body),
         Action::DropWatches => api.drop_watches(None),
         Action::StillWatches => {
-            api.still_watches(OURS);
-            tell("watches stand still".to_owned());
+            api.still_watches(ours);
+            tell(Note::WatchesStill);
         }
         Action::Unlistable(resource, yes) => api.set_unlistable(resource, *yes),
         Action::Compact => api.compact(api.revision()),
         Action::Restore(ago) => {
             let then = clock.now().saturating_sub(*ago);
             let past = then.ok().and_then(|then| revision_at(journal, then));
-            tell(format!("restored as of {past:?}"));
+            tell(Note::Restored(past));
             api.restore(past.unwrap_or_default());
         }
         Action::KillOperator(number) => {
@@ -465,11 +468,11 @@ fn get(cluster: &Cluster, subject: &Subject) -> Option<Value> {
 }
 
 /// Waits for the end; false when it does not come in time.
-async fn settle(cluster: &Cluster, scenario: &Scenario) -> bool {
+async fn settle<E: End>(cluster: &Cluster, scenario: &Scenario<E>) -> bool {
     let deadline = cluster.clock.elapsed() + scenario.limit;
     let mut calm = 0;
     while cluster.clock.elapsed() < deadline {
-        let there = get(cluster, &scenario.subject).is_some_and(|subject| has_ended(&subject, &scenario.ending));
+        let there = get(cluster, &scenario.subject).is_some_and(|subject| scenario.ending.has_come(&subject));
         calm = if there { calm + 1 } else { 0 };
         // Once is luck: what holds for a while has settled.
         if calm >= 10 {
@@ -478,20 +481,4 @@ async fn settle(cluster: &Cluster, scenario: &Scenario) -> bool {
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
     false
-}
-
-fn has_ended(subject: &Value, ending: &Ending) -> bool {
-    let generation = &subject["metadata"]["generation"];
-    let conditions = subject.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-    let condition = |kind: &str| conditions.iter().find(|condition| condition["type"] == kind);
-    let Some(ready) = condition("Ready").filter(|ready| ready["observedGeneration"] == *generation) else {
-        return false;
-    };
-    match ending {
-        Ending::Ready => ready["status"] == "True",
-        Ending::Held(reason) => ready["status"] != "True" && ready["reason"] == reason.as_str(),
-        Ending::ReadyOr(reasons) => {
-            ready["status"] == "True" || reasons.iter().any(|reason| ready["reason"] == reason.as_str())
-        }
-    }
 }

@@ -1,9 +1,13 @@
 //! What truly happened, in one order: every write to the API, every change of an application's state, every injected fault.
 //!
-//! The API and the applications write it; [`invariants`](crate::invariants) judges it. Nothing here passes through the operator
+//! The API and the applications write it, and whoever has a run judged reads it. Nothing here passes through the operator
 //! under test, so its beliefs can't colour the verdict.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -24,11 +28,11 @@ pub enum Verb {
 pub struct Change {
     /// The revision that this write made; each is used once.
     pub revision: u64,
-    /// Who asked for it: the name that the client was made with (`windlass-0`, `statefulset-controller`, `kubelet`, …).
+    /// Who asked for it: the name that the client was made with (`user`, `statefulset-controller`, `kubelet`, …).
     pub user: String,
     /// What was done.
     pub verb: Verb,
-    /// Plural and group as in `kubectl api-resources`: `pods`, `statefulsets.apps`, `quorumclusters.windlass.dev`.
+    /// Plural and group as in `kubectl api-resources`: `pods`, `statefulsets.apps`, `widgets.example.org`.
     pub resource: String,
     /// Empty for cluster-scoped objects.
     pub namespace: String,
@@ -83,7 +87,110 @@ pub enum Event {
         changed: bool,
     },
     /// Something that the scenario did to the cluster or to the operator; not the operator's doing.
-    Note(String),
+    Note(Note),
+}
+
+/// Something that the scenario, or bad luck, did to the cluster or to a process under test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// Something befell a process under test.
+    Process {
+        /// Which, as for [`Change::user`].
+        user: String,
+        /// What.
+        what: Befell,
+    },
+    /// The API did not take an object that was to be there at the beginning.
+    NotCreated {
+        /// Why not.
+        why: String,
+    },
+    /// The API did not take what a person asked for later.
+    Refused {
+        /// What was asked for.
+        what: String,
+        /// Why not.
+        why: String,
+    },
+    /// A policy lets nobody change these fields of an object from now on, given as JSON pointers; with none, everything may change again.
+    FieldsFrozen {
+        /// The object's name.
+        name: String,
+        /// What of it.
+        fields: Vec<String>,
+    },
+    /// The watches of the processes under test stand still.
+    WatchesStill,
+    /// The API was restored as of this revision; of none where nothing had been written.
+    Restored(Option<u64>),
+    /// A snapshot of a StatefulSet's quorum was truly taken, and is where it should be.
+    SnapshotStored {
+        /// Namespace of the StatefulSet.
+        namespace: String,
+        /// The StatefulSet's name.
+        workload: String,
+    },
+    /// What nobody reads but people.
+    Disturbed(String),
+}
+
+/// What befell a process under test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Befell {
+    /// It died.
+    Killed,
+    /// It stands still, for so long.
+    Frozen(Duration),
+    /// It goes on.
+    Thawed,
+    /// A write of its own takes effect when it has given up waiting for the answer.
+    Late {
+        /// So long after this.
+        delay: Duration,
+        /// Method and path.
+        what: String,
+    },
+}
+
+impl Note {
+    /// The process under test that this befell, if it was one.
+    pub fn process(&self) -> Option<&str> {
+        match self {
+            Self::Process { user, .. } => Some(user),
+            Self::NotCreated { .. }
+            | Self::Refused { .. }
+            | Self::FieldsFrozen { .. }
+            | Self::WatchesStill
+            | Self::Restored(_)
+            | Self::SnapshotStored { .. }
+            | Self::Disturbed(_) => None,
+        }
+    }
+
+    /// Whether the API did not take what the scenario asked it for.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::NotCreated { .. } | Self::Refused { .. })
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process { user, what: Befell::Killed } => write!(f, "{user} killed"),
+            Self::Process { user, what: Befell::Frozen(how_long) } => write!(f, "{user} frozen for {how_long:?}"),
+            Self::Process { user, what: Befell::Thawed } => write!(f, "{user} thawed"),
+            Self::Process { user, what: Befell::Late { delay, what } } => {
+                write!(f, "{user} late by {}ms: {what}", delay.as_millis())
+            }
+            Self::NotCreated { why } => write!(f, "not created: {why}"),
+            Self::Refused { what, why } => write!(f, "{what} refused: {why}"),
+            Self::FieldsFrozen { name, fields } => write!(f, "frozen fields of {name}: {fields:?}"),
+            Self::WatchesStill => f.write_str("watches stand still"),
+            Self::Restored(revision) => write!(f, "restored as of {revision:?}"),
+            Self::SnapshotStored { namespace, workload } => write!(f, "snapshot of {namespace}/{workload} stored"),
+            Self::Disturbed(what) => f.write_str(what),
+        }
+    }
 }
 
 /// One line of the journal.

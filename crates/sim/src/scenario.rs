@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::world::{BadAnswer, ImageBehaviour, ServiceAnswer};
 
-/// One run.
+/// One run. How it must end is for whoever has it run to say.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Scenario {
+pub struct Scenario<E> {
     /// Decides everything random.
     pub seed: u64,
     /// What is there at the beginning; created in this order.
@@ -29,8 +29,8 @@ pub struct Scenario {
     pub subject: Subject,
     /// How it must come to rest.
     #[serde(default)]
-    pub ending: Ending,
-    /// How often leadership may move, where that is known beforehand.
+    pub ending: E,
+    /// How often leadership may move, where that is known beforehand: for the judges.
     #[serde(default)]
     pub max_leader_moves: Option<usize>,
     /// Cluster time after the end of the timeline in which that must happen.
@@ -48,16 +48,10 @@ pub struct Subject {
     pub name: String,
 }
 
-/// How a run must end.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ending {
-    /// Ready is True for the newest generation.
-    #[default]
-    Ready,
-    /// Stalled or waiting for this reason, for the newest generation.
-    Held(String),
-    /// Ready, or held for one of these reasons.
-    ReadyOr(Vec<String>),
+/// A way in which a run may have to end.
+pub trait End {
+    /// Whether the subject has come to it.
+    fn has_come(&self, subject: &Value) -> bool;
 }
 
 /// Something that is done at a time.
@@ -74,9 +68,9 @@ pub struct Moment {
 pub enum When {
     /// So long after the moment before.
     After(Duration),
-    /// When Kubernetes has replaced so many pods because of us in total; at the latest after two minutes.
+    /// When Kubernetes or a process under test has replaced so many pods in total; at the latest after two minutes.
     Replaced(usize),
-    /// When somebody has lowered the partition so often in total; at the latest after two minutes.
+    /// When the processes under test have lowered a partition so often in total; at the latest after two minutes.
     Permitted(usize),
     /// So long after this object is gone; at the latest after ten minutes: whoever has to let it go may see nothing for a while.
     Gone(Subject, Duration),

@@ -7,10 +7,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use windlass_api::status::Phase;
 use windlass_overview::{QuorumOverview, Subject};
-use windlass_sim::{
-    harness::is_ours,
-    journal::{Entry, Event, MemberTruth, QuorumTruth, Verb},
-};
+use windlass_rehearsal::trial::is_ours;
+use windlass_sim::journal::{Entry, Event, MemberTruth, QuorumTruth, Verb};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

@@ -6,12 +6,13 @@ use serde::Serialize;
 use serde_json::Value;
 use windlass_api::status::Phase;
 use windlass_rehearsal::{
+    judge::{Verdict, judge},
     setting::Setting,
     stamping::{self, Judgement},
+    trial::is_ours,
 };
 use windlass_sim::{
-    harness::{Cluster, is_ours},
-    invariants::{self, Verdict},
+    harness::Cluster,
     journal::{Entry, Event, Verb},
 };
 
@@ -70,8 +71,7 @@ impl Upgrade {
             Event::Verb { .. } | Event::Note(_) => true,
         };
         let journal: Vec<Entry> = cluster.journal.entries().iter().filter(about).cloned().collect();
-        let Verdict { leader_moves, leader_restarts, min_healthy, restarts, writes, .. } =
-            invariants::judge(&journal, is_ours);
+        let Verdict { leader_moves, leader_restarts, min_healthy, restarts, writes, .. } = judge(&journal, None);
         let running = overview(cluster, setting).is_some_and(|one| one.phase == Some(Phase::Running));
         let truths = cluster.world.truths();
         let mut members =
@@ -196,7 +196,7 @@ fn fewest_serving(journal: &[Entry], all: usize) -> Option<usize> {
 impl Summary {
     /// Judges everything that happened in the cluster.
     pub fn of(cluster: &Cluster, upgrades: Vec<Upgrade>, fleets: Vec<Fleet>) -> Self {
-        let Verdict { mut violations, checked, .. } = invariants::judge(&cluster.journal.entries(), is_ours);
+        let Verdict { mut violations, checked, .. } = judge(&cluster.journal.entries(), None);
         violations.extend(fleets.iter().flat_map(|fleet| fleet.words.iter().cloned()));
         // Each stamp is held against the whole fleet.
         let checked = checked + fleets.iter().map(|fleet| fleet.stamped).sum::<usize>();

@@ -14,10 +14,11 @@ use windlass_plan::{Reason, StepKind};
 use windlass_rehearsal::{
     context, operator,
     setting::{ETCD, OPENBAO, PD, Setting},
+    trial::is_ours,
 };
 use windlass_sim::{
     faults::Process,
-    harness::{Cluster, is_ours, patch_value},
+    harness::{Cluster, patch_value},
     journal::{Event, Verb},
 };
 

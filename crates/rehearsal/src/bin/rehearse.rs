@@ -11,12 +11,12 @@ use std::{
 use anyhow::Result;
 use clap::{Parser, Subcommand, ValueEnum};
 use serde_json::Value;
-use windlass_rehearsal::{bugs, crash, operator, setting, stamping, walk};
-use windlass_sim::{
-    harness::{self, Outcome},
-    journal::{Entry, Event},
-    scenario::Scenario,
+use windlass_rehearsal::{
+    bugs, crash, operator, setting, stamping,
+    trial::{self, Outcome, Scenario},
+    walk,
 };
+use windlass_sim::journal::{Entry, Event};
 
 /// A run is small objects made and dropped, mostly: this one costs a quarter less than the system's.
 #[global_allocator]
@@ -249,7 +249,7 @@ fn show(scenario: &Scenario, kill: Option<u64>, freeze: Option<&[u64]>) -> Resul
         strikes.push((*call, Strike::Freeze(std::time::Duration::from_secs(*seconds))));
     }
     print_timeline(scenario);
-    let outcome = harness::run(scenario, &strikes, &operator)?;
+    let outcome = trial::run(scenario, &strikes, &operator)?;
     print(&outcome)?;
     Ok(verdict(outcome.fault().is_none()))
 }

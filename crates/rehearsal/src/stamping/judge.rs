@@ -4,10 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use windlass_sim::{
-    harness::{frozen, is_ours},
-    journal::{Change, Entry, Event, Verb},
-};
+use windlass_sim::journal::{Change, Entry, Event, Note, Verb};
 
 use super::{
     DICOMS, FLEETS, NAME,
@@ -16,6 +13,7 @@ use super::{
         is_ready, removed, selects, tier_of,
     },
 };
+use crate::trial::is_ours;
 
 /// What was written to a fleet, and what of it must not have been.
 #[derive(Debug, Default)]
@@ -79,8 +77,14 @@ struct Known {
 pub fn judge(journal: &[Entry], patience: SignedDuration) -> Judgement {
     let mut court = Court { patience, ..Court::default() };
     for entry in journal {
-        court.unwritable.extend(frozen(&entry.event).map(str::to_owned));
-        let Event::Write(change) = &entry.event else { continue };
+        let change = match &entry.event {
+            Event::Write(change) => change,
+            Event::Note(Note::FieldsFrozen { name, .. }) => {
+                court.unwritable.insert(name.clone());
+                continue;
+            }
+            Event::Note(_) | Event::Quorum(_) | Event::Verb { .. } => continue,
+        };
         match change.resource.as_str() {
             DICOMS => court.dicom(change, entry.at),
             FLEETS if change.name != NAME => court.other(change, entry.at),

@@ -20,10 +20,13 @@ use windlass_operator::lenient::Whole;
 use windlass_sim::{
     harness::Seat,
     objects,
-    scenario::{Action, Ending, Scenario, Subject},
+    scenario::{Action, Subject},
 };
 
-use crate::setting::after;
+use crate::{
+    setting::after,
+    trial::{Ending, Scenario},
+};
 
 pub use self::{
     judge::{Judgement, judge},

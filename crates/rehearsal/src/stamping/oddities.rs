@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_sim::{
     rng::Rng,
-    scenario::{Action, Moment, Scenario, Subject, When},
+    scenario::{Action, Moment, Subject, When},
 };
 
 use super::{DICOMS, definition, subject};
+use crate::trial::Scenario;
 
 /// The API server's check of a date-time lets this through.
 const ODD: &str = "2030-01-01T00:00:00+99:99";
@@ -78,10 +79,13 @@ pub(super) fn elsewhere(yes: bool) -> Action {
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
-    use windlass_sim::scenario::{Action, Scenario};
+    use windlass_sim::scenario::Action;
 
     use super::{DICOMS, ODD};
-    use crate::stamping::{FLEETS, NAME, scenario};
+    use crate::{
+        stamping::{FLEETS, NAME, scenario},
+        trial::Scenario,
+    };
 
     fn patches<'a>(action: &'a Action, resource: &str) -> Option<&'a Value> {
         let Action::Patch { target, patch } = action else { return None };

@@ -6,10 +6,10 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use windlass_sim::{
     faults::Strike,
-    harness::{self, Outcome, Program},
+    harness::Program,
     journal::Event,
     rng::Rng,
-    scenario::{Action, Ending, Moment, Scenario, When},
+    scenario::{Action, Moment, When},
 };
 
 use super::{
@@ -19,7 +19,10 @@ use super::{
     oddities::{elsewhere, gone_and_back, times, unreadable, unseen},
     one, reference, service, service_image, service_without_deployed, subject, tier,
 };
-use crate::{fleet, operator};
+use crate::{
+    operator, pool,
+    trial::{self, Ending, Outcome, Scenario},
+};
 
 const TIERS: [&str; 3] = ["", "early", "late"];
 const TAGS: [&str; 4] = ["v1", "v2", "v3", "v4-broken"];
@@ -41,7 +44,7 @@ pub struct Walked {
 
 /// Walks so many seeds from the first one on.
 pub fn walks(first: u64, seeds: usize) -> Vec<Walked> {
-    fleet::run(seeds, |number| walk(first + number as u64), |_| false)
+    pool::run(seeds, |number| walk(first + number as u64), |_| false)
 }
 
 /// One walk.
@@ -75,7 +78,7 @@ pub fn run(scenario: &Scenario) -> std::io::Result<Outcome> {
         })
         .collect();
     let served: &Program = if says_no_deployed(scenario.seed) { &service_without_deployed } else { &service };
-    harness::run_beside(scenario, &strikes, &operator, Some(served))
+    trial::run_beside(scenario, &strikes, &operator, Some(served))
 }
 
 /// Some kinds never say that they have served.
@@ -253,7 +256,7 @@ pub struct Struck {
 /// How an undisturbed run of the reference ended, and what it called.
 fn undisturbed() -> Option<(Scenario, Value, Vec<String>)> {
     let scenario = reference(1);
-    let outcome = harness::run_beside(&scenario, &[], &operator, Some(&service)).ok()?;
+    let outcome = trial::run_beside(&scenario, &[], &operator, Some(&service)).ok()?;
     outcome.settled.then(|| (scenario, end(&outcome), outcome.calls.clone()))
 }
 
@@ -266,7 +269,7 @@ pub fn strike_everywhere(nth: usize, most: Option<usize>) -> Struck {
     let count = most.map_or(all.len(), |most| most.min(all.len()));
     let chosen: Vec<(u64, Strike)> =
         (0..count).filter_map(|number| all.get(number * all.len() / count).copied()).collect();
-    let judged = fleet::run(
+    let judged = pool::run(
         chosen.len(),
         |number| chosen.get(number).and_then(|point| strike(&scenario, &expected, &calls, *point)),
         |_| false,
@@ -288,7 +291,7 @@ fn points(calls: &[String], nth: usize) -> Vec<(u64, Strike)> {
 fn strike(scenario: &Scenario, expected: &Value, calls: &[String], point: (u64, Strike)) -> Option<String> {
     let what = usize::try_from(point.0).ok().and_then(|number| calls.get(number)).cloned().unwrap_or_default();
     let said = |why: String| Some(format!("fleet {:?} at call {} ({what}): {why}", point.1, point.0));
-    let outcome = match harness::run_beside(scenario, &[point], &operator, Some(&service)) {
+    let outcome = match trial::run_beside(scenario, &[point], &operator, Some(&service)) {
         Ok(outcome) => outcome,
         Err(error) => return said(error.to_string()),
     };
@@ -321,14 +324,14 @@ pub fn hunt(
 ) -> (usize, Option<String>) {
     let failed = |judged: &Option<String>| judged.is_some();
     // A few walks first: what is wrong with every one of them need not be looked for at every call.
-    let walked = fleet::run(seeds.min(FEW), |number| around(&|| walk(number as u64).fault), failed);
+    let walked = pool::run(seeds.min(FEW), |number| around(&|| walk(number as u64).fault), failed);
     if let Some(failure) = walked.iter().flatten().next() {
         return (walked.len(), Some(failure.clone()));
     }
     let Some((scenario, expected, calls)) = undisturbed() else { return (0, None) };
     let all: Vec<(u64, Strike)> =
         points(&calls, usize::MAX).into_iter().filter(|(_, strike)| !matches!(strike, Strike::KillBefore)).collect();
-    let struck = fleet::run(
+    let struck = pool::run(
         all.len(),
         |number| around(&|| all.get(number).and_then(|point| strike(&scenario, &expected, &calls, *point))),
         failed,
@@ -336,6 +339,6 @@ pub fn hunt(
     if let Some(failure) = struck.iter().flatten().next() {
         return (struck.len(), Some(failure.clone()));
     }
-    let walked = fleet::run(seeds, |number| around(&|| walk(number as u64).fault), failed);
+    let walked = pool::run(seeds, |number| around(&|| walk(number as u64).fault), failed);
     (struck.len() + walked.len(), walked.into_iter().flatten().next())
 }

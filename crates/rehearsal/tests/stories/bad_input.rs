@@ -101,8 +101,8 @@ fn everybody_can_listen() {
             system.remove("x-kubernetes-validations").expect("its rules");
         }
     }
-    scenario.ending = windlass_sim::scenario::Ending::Held("InvalidSpec".to_owned());
-    let outcome = windlass_sim::harness::run(&scenario, &[], &windlass_rehearsal::operator).expect("a runtime");
+    scenario.ending = windlass_rehearsal::trial::Ending::Held("InvalidSpec".to_owned());
+    let outcome = windlass_rehearsal::trial::run(&scenario, &[], &windlass_rehearsal::operator).expect("a runtime");
     assert_eq!(outcome.fault(), None);
     let said = crate::support::message(&outcome);
     assert!(said.contains("without tls") && said.contains("auth.allowPlaintext"), "{said}");

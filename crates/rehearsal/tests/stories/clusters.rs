@@ -6,10 +6,10 @@ use crate::support::{A_WHILE, FROM, TO, Tale, at, image, tell, tell_until, tell_
 use http::{Request, Response};
 use kube::client::Body;
 use serde_json::{Value, json};
-use windlass_rehearsal::{context, pd};
+use windlass_rehearsal::{context, pd, trial::Ending};
 use windlass_sim::{
     harness::Seat,
-    scenario::{Action, Ending, When},
+    scenario::{Action, When},
 };
 
 /// A set whose pods run PD's own image before PD does, and another's; the first of them follows.

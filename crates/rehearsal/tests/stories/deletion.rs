@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::support::{A_WHILE, FROM, TO, Tale, at, set, tell_until, three, with};
 use serde_json::{Value, json};
-use windlass_rehearsal::pd;
+use windlass_rehearsal::{pd, trial::Ending};
 use windlass_sim::{
     journal::Verb,
-    scenario::{Action, Ending, Moment, When},
+    scenario::{Action, Moment, When},
 };
 
 const FINALIZER: &str = "windlass.dev/restore";

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use windlass_rehearsal::{
     operator,
     setting::{ETCD, after},
+    trial::{self, Ending, Outcome, Scenario},
 };
 use windlass_sim::{
-    harness::{self, Outcome},
     journal::{Change, Event},
-    scenario::{Action, Ending, Moment, Scenario, Subject, When},
+    scenario::{Action, Moment, Subject, When},
     world::ImageBehaviour,
 };
 
@@ -32,7 +32,7 @@ fn run_on(objects: Vec<Value>, seed: u64, timeline: Vec<Moment>, ending: Ending)
         max_leader_moves: None,
         limit: Duration::from_mins(20),
     };
-    harness::run(&scenario, &[], &operator).expect("a runtime for the scenario")
+    trial::run(&scenario, &[], &operator).expect("a runtime for the scenario")
 }
 
 fn held(reason: &str) -> Ending {
@@ -134,7 +134,7 @@ fn where_authentication_is_enabled_a_user_asks(#[values(1, 2, 3)] seed: u64) {
     let outcome = with_authentication(seed, Some(("root", "correct horse")), vec![], Ending::Ready);
     assert_eq!(outcome.fault(), None);
     assert_eq!((versions(&outcome), outcome.verdict.leader_restarts), (vec!["v3.6.16".to_owned(); 3], 0));
-    let ours = |change: &&Change| harness::is_ours(&change.user);
+    let ours = |change: &&Change| trial::is_ours(&change.user);
     let writes = outcome.journal.iter().filter_map(|entry| match &entry.event {
         Event::Write(change) => Some(change),
         Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,

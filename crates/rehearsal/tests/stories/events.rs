@@ -5,9 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use crate::support::{A_WHILE, FROM, TO, Tale, at, mark, set, tell, three, with};
 use serde_json::{Value, json};
 use windlass_plan::Reason;
-use windlass_rehearsal::pd;
+use windlass_rehearsal::{pd, trial::is_ours};
 use windlass_sim::{
-    harness::is_ours,
     journal::Event,
     scenario::{Action, When},
 };

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use windlass_rehearsal::{
     operator,
     setting::{HTTP, after},
+    trial::{self, Ending, Outcome, Scenario},
 };
 use windlass_sim::{
-    harness::{self, Outcome},
-    scenario::{Action, Ending, Moment, Scenario},
+    scenario::{Action, Moment},
     world::BadAnswer,
 };
 
@@ -20,7 +20,7 @@ fn scenario(seed: u64) -> Scenario {
 }
 
 fn run(scenario: &Scenario) -> Outcome {
-    harness::run(scenario, &[], &operator).expect("a runtime for the scenario")
+    trial::run(scenario, &[], &operator).expect("a runtime for the scenario")
 }
 
 /// What is wrong with the resource until it is mended.

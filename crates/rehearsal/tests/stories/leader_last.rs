@@ -8,10 +8,10 @@ use crate::support::{
     tell, tell_until, three, with,
 };
 use serde_json::{Value, json};
-use windlass_rehearsal::pd;
+use windlass_rehearsal::{pd, trial::Ending};
 use windlass_sim::{
     harness::Cluster,
-    scenario::{Action, Ending, Moment, Subject},
+    scenario::{Action, Moment, Subject},
     world::ImageBehaviour,
 };
 

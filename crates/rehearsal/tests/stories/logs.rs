@@ -17,10 +17,11 @@ use serde_json::{Value, json};
 use windlass_rehearsal::{
     context, operator, pd,
     setting::{OPENBAO, after},
+    trial::{self, Ending, Scenario},
 };
 use windlass_sim::{
-    harness::{self, Cluster, Seat},
-    scenario::{Action, Ending, Scenario},
+    harness::{Cluster, Seat},
+    scenario::Action,
     world::{BadAnswer, ImageBehaviour},
 };
 
@@ -181,7 +182,7 @@ fn a_sealed_member_is_told_with_the_end_of_its_log() {
     timeline.push(after(Duration::ZERO, Action::AutoUnseal(OPENBAO.workload(), false)));
     let ending = Ending::Held("MemberSealed".to_owned());
     let scenario = Scenario { objects: shown(scenario.objects.clone()), timeline, ending, ..scenario };
-    let outcome = harness::run(&scenario, &[], &operator).expect("a runtime for the scenario");
+    let outcome = trial::run(&scenario, &[], &operator).expect("a runtime for the scenario");
     assert_eq!(outcome.fault(), None);
     let said = message(&outcome);
     assert!(said.contains("; last line of its log: \"sealed, and waiting for the key\""), "{said}");

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::support::{A_WHILE, FROM, TO, Tale, at, image, tell, tell_until, three, without};
 use serde_json::{Value, json};
-use windlass_rehearsal::pd;
-use windlass_sim::scenario::{Action, Ending, Moment, When};
+use windlass_rehearsal::{pd, trial::Ending};
+use windlass_sim::scenario::{Action, Moment, When};
 
 const ARGO: &str = "argocd-controller";
 
@@ -58,7 +58,7 @@ fn an_owner_that_writes_again_is_named_before_anything_is_written() {
     });
     let first = tale
         .writes(0..tale.journal.len())
-        .position(|change| change.resource == "statefulsets.apps" && windlass_sim::harness::is_ours(&change.user));
+        .position(|change| change.resource == "statefulsets.apps" && windlass_rehearsal::trial::is_ours(&change.user));
     assert!(first > accepted, "written before it was accepted: {first:?}, {accepted:?}");
     tale.ended_ready_at(TO);
 }

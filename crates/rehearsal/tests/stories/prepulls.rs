@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use windlass_rehearsal::{
     crash, operator, pd,
     setting::{ETCD, PD, Setting},
+    trial::{self, Outcome, Scenario},
 };
 use windlass_sim::{
     faults::Strike,
-    harness::{self, Cluster, Outcome},
+    harness::Cluster,
     journal::{Change, Entry, Event, Verb},
-    scenario::Scenario,
     world::ImageBehaviour,
 };
 
@@ -60,7 +60,7 @@ fn template_written(journal: &[Entry]) -> usize {
 }
 
 fn run(scenario: &Scenario) -> Outcome {
-    harness::run(scenario, &[], &operator).expect("a runtime for the scenario")
+    trial::run(scenario, &[], &operator).expect("a runtime for the scenario")
 }
 
 #[rstest]
@@ -199,7 +199,7 @@ fn an_operator_that_is_killed_or_frozen_meanwhile_asks_nobody_twice(
     let calls = run(&scenario).calls;
     let mut asks = calls.iter().zip(0..).filter(|(call, _)| call.starts_with("POST") && call.ends_with("/jobs"));
     let (_, call) = asks.nth(job).expect("one for each node");
-    let outcome = harness::run(&scenario, &[(call, how)], &operator).expect("a runtime for the scenario");
+    let outcome = trial::run(&scenario, &[(call, how)], &operator).expect("a runtime for the scenario");
     assert_eq!(outcome.fault(), None);
     assert_eq!(nodes(&jobs(&outcome.journal)), ["node-0", "node-1", "node-2"]);
     assert_eq!(crash::end_state(&outcome)["version"], PD.reference.1);

@@ -19,13 +19,13 @@ use windlass_rehearsal::{
     context,
     setting::{ETCD, OPENBAO, PD},
     stamping,
+    trial::{self, Ending, Outcome, Scenario, is_ours},
 };
 use windlass_sim::{
     clock::Clock,
     faults::Strike,
-    harness::{self, Outcome, Program, Seat, is_ours},
+    harness::{Program, Seat},
     journal::Event,
-    scenario::{Ending, Scenario},
 };
 
 /// What one request asks for, in RBAC's words.
@@ -200,7 +200,7 @@ fn run_with(
             windlass_operator::run(&context, std::future::pending()).await;
         })
     };
-    let outcome = harness::run_beside(scenario, &[(12, Strike::KillAfter)], &program, beside).expect("a runtime");
+    let outcome = trial::run_beside(scenario, &[(12, Strike::KillAfter)], &program, beside).expect("a runtime");
     let refused = refused.lock().unwrap_or_else(PoisonError::into_inner).clone();
     (outcome, refused)
 }
@@ -354,7 +354,7 @@ fn after_the_policies_are_gone(
     beside: Option<&Program>,
 ) -> (Outcome, BTreeSet<String>, Vec<String>) {
     let program = by_author(except_for_a_while);
-    let outcome = harness::run_beside(scenario, &[], &program, beside).expect("a runtime");
+    let outcome = trial::run_beside(scenario, &[], &program, beside).expect("a runtime");
     let before = between(&outcome, 0..TAKEN_AWAY.start).1;
     assert!(!before.is_empty(), "it did not begin before they were taken away");
     // What was known is relied on for ten seconds, and what stands is taken back.
@@ -407,7 +407,7 @@ fn h41_a_fleet_is_stamped_in_the_field_that_was_allowed(#[case] allowed: &'stati
     };
     let ending = if expected { Ending::Ready } else { Ending::Held("TargetNotAllowed".to_owned()) };
     let scenario = Scenario { ending, ..stamping::reference(1) };
-    let outcome = harness::run_beside(&scenario, &[], &program, Some(&stamping::service)).expect("a runtime");
+    let outcome = trial::run_beside(&scenario, &[], &program, Some(&stamping::service)).expect("a runtime");
     assert!(outcome.settled, "{}", outcome.subject["status"]);
     assert_eq!(between(&outcome, 0..u64::MAX).1.is_empty(), !expected);
 }
@@ -430,7 +430,7 @@ fn h41_an_executor_runs_what_the_administrator_allows(#[case] allowed: &'static 
         object["spec"]["upgrade"]["executorImage"] = json!("registry.example/own/windlass:1");
     }
     scenario.ending = if expected { Ending::Ready } else { Ending::Held("ExecutorImageNotAllowed".to_owned()) };
-    let outcome = harness::run(&scenario, &[], &program).expect("a runtime");
+    let outcome = trial::run(&scenario, &[], &program).expect("a runtime");
     assert_eq!(outcome.fault(), None);
     let jobs = between(&outcome, 0..u64::MAX).1.iter().filter(|what| what.contains("jobs.batch")).count();
     assert_eq!(jobs, usize::from(expected));

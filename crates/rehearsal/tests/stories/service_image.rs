@@ -11,14 +11,15 @@ use windlass_rehearsal::{
         self, PATIENCE, dicom, image, judge, objects, reference, reference_service, service, service_image, subject,
         tier,
     },
+    trial::{self, Ending, Outcome, Scenario},
 };
 use windlass_sim::{
     api::Api,
     clock::Clock,
     faults::Strike,
-    harness::{self, Outcome, Program},
+    harness::{self, Program},
     journal::{Event, Journal, Verb},
-    scenario::{Action, Ending, Moment, Scenario, Subject, When},
+    scenario::{Action, Moment, Subject, When},
     world::ImageBehaviour,
 };
 
@@ -56,7 +57,7 @@ fn run_beside(objects: Vec<Value>, mut timeline: Vec<Moment>, ending: Ending, se
     let wanted = objects.pop().expect("a ServiceImage");
     timeline.insert(0, after(15, Action::Create(wanted)));
     let scenario = Scenario { objects, timeline, ending, operators: 1, limit: Duration::from_mins(20), ..reference(1) };
-    let outcome = harness::run_beside(&scenario, &[], &operator, Some(service)).expect("a runtime");
+    let outcome = trial::run_beside(&scenario, &[], &operator, Some(service)).expect("a runtime");
     assert_eq!(judge(&outcome.journal, PATIENCE).violations, Vec::<String>::new());
     assert!(outcome.settled, "{}", outcome.subject["status"]);
     outcome
@@ -120,7 +121,7 @@ fn stamps(outcome: &Outcome, name: &str) -> usize {
     };
     let ours = |event: &Event| match event {
         Event::Write(change) => {
-            harness::is_ours(&change.user)
+            trial::is_ours(&change.user)
                 && change.resource == stamping::one("").resource
                 && change.name == name
                 && image(&change.before) != image(&change.after)
@@ -450,7 +451,7 @@ fn e13_only_the_namespaces_with_these_labels_are_changed() {
         outcome.journal.iter().position(|entry| matches!(&entry.event, Event::Write(change) if is(change)))
     };
     let labelled = position(&|change| change.resource == "namespaces" && change.verb == Verb::Update);
-    let stamped = position(&|change| harness::is_ours(&change.user) && change.resource == stamping::one("").resource);
+    let stamped = position(&|change| trial::is_ours(&change.user) && change.resource == stamping::one("").resource);
     assert!(labelled.is_some() && labelled < stamped, "{labelled:?} {stamped:?}");
 }
 
@@ -535,7 +536,7 @@ fn e4_a_kind_that_never_says_deployed_goes_tier_by_tier() {
         .journal
         .iter()
         .filter_map(|entry| match &entry.event {
-            Event::Write(change) if harness::is_ours(&change.user) && change.resource == stamping::one("").resource => {
+            Event::Write(change) if trial::is_ours(&change.user) && change.resource == stamping::one("").resource => {
                 Some(change.name.clone())
             }
             Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,
@@ -574,9 +575,9 @@ fn stamps_after_leaving(seed: u64) -> usize {
         limit: Duration::from_mins(20),
         ..reference(1)
     };
-    let undisturbed = harness::run_beside(&scenario(vec![]), &[], &operator, Some(&service)).expect("a runtime");
+    let undisturbed = trial::run_beside(&scenario(vec![]), &[], &operator, Some(&service)).expect("a runtime");
     let wrote = |resource: &str, ours: bool| {
-        let is_it = |event: &Event| matches!(event, Event::Write(change) if change.resource == resource && harness::is_ours(&change.user) == ours);
+        let is_it = |event: &Event| matches!(event, Event::Write(change) if change.resource == resource && trial::is_ours(&change.user) == ours);
         undisturbed.journal.iter().find(|entry| is_it(&entry.event)).expect("a write").at
     };
     let pause = wrote(&stamping::one("").resource, true).duration_since(wrote(&subject().resource, false));
@@ -590,14 +591,14 @@ fn stamps_after_leaving(seed: u64) -> usize {
     };
     let freeze = Strike::Freeze(Duration::from_secs(3));
     let scenario = scenario(vec![unseen, leaves]);
-    let outcome = harness::run_beside(&scenario, &[(number as u64, freeze)], &operator, Some(&service));
+    let outcome = trial::run_beside(&scenario, &[(number as u64, freeze)], &operator, Some(&service));
     let outcome = outcome.expect("a runtime");
     let left = |object: &Value| object.pointer("/metadata/labels/managed") == Some(&json!("no"));
     let stamped = |event: &Event| match event {
         Event::Write(change) => {
             let (before, after) = (change.before.as_deref(), change.after.as_deref());
             let image = |object: Option<&Value>| object.and_then(|object| object.pointer("/spec/image")).cloned();
-            harness::is_ours(&change.user) && before.is_some_and(left) && image(before) != image(after)
+            trial::is_ours(&change.user) && before.is_some_and(left) && image(before) != image(after)
         }
         Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => false,
     };
@@ -655,7 +656,7 @@ fn e1_the_documents_own_yaml_is_answered_with_what_to_add() {
 
 #[test]
 fn the_reference_ends_and_breaks_no_rule() {
-    let outcome = harness::run_beside(&reference(1), &[], &operator, Some(&service)).expect("a runtime");
+    let outcome = trial::run_beside(&reference(1), &[], &operator, Some(&service)).expect("a runtime");
     let judgement = judge(&outcome.journal, PATIENCE);
     assert_eq!(judgement.violations, Vec::<String>::new());
     assert!(outcome.settled, "{}", outcome.subject["status"]);

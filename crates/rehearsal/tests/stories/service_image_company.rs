@@ -15,12 +15,13 @@ use windlass_rehearsal::{
         IMAGE, NAME, NAMESPACE, PATIENCE, TOUCHED, dicom, fill, freeze, image, judge, objects, one, reference, rival,
         service, service_image, subject, tier,
     },
+    trial::{self, Ending, Outcome, Scenario},
 };
 use windlass_sim::{
     faults::Strike,
-    harness::{self, Outcome, Program, Seat},
+    harness::{Program, Seat},
     journal::{Event, Verb},
-    scenario::{Action, Ending, Moment, Scenario, Subject, When},
+    scenario::{Action, Moment, Subject, When},
 };
 
 fn after(seconds: u64, action: Action) -> Moment {
@@ -68,7 +69,7 @@ fn tell_beside(
     let operators = if strikes.is_empty() { 1 } else { 2 };
     let limit = Duration::from_mins(20);
     let scenario = Scenario { objects, timeline, subject, ending, operators, limit, ..reference(1) };
-    let outcome = harness::run_beside(&scenario, strikes, &operator, Some(service)).expect("a runtime");
+    let outcome = trial::run_beside(&scenario, strikes, &operator, Some(service)).expect("a runtime");
     assert_eq!(judge(&outcome.journal, PATIENCE).violations, Vec::<String>::new());
     assert!(outcome.settled, "{}", outcome.subject["status"]);
     Told { outcome }
@@ -104,7 +105,7 @@ impl Told {
     fn stamps(&self) -> BTreeMap<String, usize> {
         let resource = one("").resource;
         let mut stamps = BTreeMap::new();
-        for change in self.writes(&resource).filter(|change| harness::is_ours(&change.user)) {
+        for change in self.writes(&resource).filter(|change| trial::is_ours(&change.user)) {
             let image = |object: Option<&Value>| object.map(|object| object["spec"]["image"].clone());
             if image(change.before.as_deref()) != image(change.after.as_deref()) {
                 *stamps.entry(change.name.clone()).or_default() += 1;

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use windlass_rehearsal::{
     operator,
     stamping::{self, NAMESPACE, dicom, image, judge, objects, reference, service, service_image, subject, tier},
+    trial::{self, Ending, Outcome, Scenario},
 };
 use windlass_sim::{
     faults::Strike,
-    harness::{self, Outcome},
-    journal::{Entry, Event, Verb},
-    scenario::{Action, Ending, Moment, Place, Scenario, When},
+    harness,
+    journal::{Entry, Event, Note, Verb},
+    scenario::{Action, Moment, Place, When},
     world::{ImageBehaviour, ServiceAnswer},
 };
 
@@ -84,15 +85,15 @@ fn scenario(wanted: Value, mut timeline: Vec<Moment>, ending: Ending, operators:
 
 fn run_with(wanted: Value, timeline: Vec<Moment>, ending: Ending, operators: u32) -> Outcome {
     let scenario = scenario(wanted, timeline, ending, operators);
-    let outcome = harness::run_beside(&scenario, &[], &operator, Some(&service)).expect("a runtime");
+    let outcome = trial::run_beside(&scenario, &[], &operator, Some(&service)).expect("a runtime");
     let judged = judge(&outcome.journal, jiff::SignedDuration::from_secs(3));
     assert_eq!(judged.violations, Vec::<String>::new());
     let notes = outcome.journal.iter().filter_map(|entry| match &entry.event {
         Event::Note(note) => Some(note),
         Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } => None,
     });
-    let refused: Vec<&String> = notes.filter(|note| note.contains("refused") || note.contains("not created")).collect();
-    assert_eq!(refused, Vec::<&String>::new());
+    let refused: Vec<&Note> = notes.filter(|note| note.is_refusal()).collect();
+    assert_eq!(refused, Vec::<&Note>::new());
     assert!(outcome.settled, "{}", outcome.subject["status"]);
     outcome
 }
@@ -208,7 +209,7 @@ fn e12_a_check_holds_until_it_is_so() {
     let over = made(&outcome, "over");
     assert_eq!(stamped(&outcome.journal[..over]), BTreeSet::new());
     was_told(&outcome.journal[..over], "CheckFailed", "Check/no-freeze: objects.size() == 0 is not so of the 1");
-    let new = |entry: &Entry| matches!(&entry.event, Event::Write(change) if change.name == "new" && harness::is_ours(&change.user));
+    let new = |entry: &Entry| matches!(&entry.event, Event::Write(change) if change.name == "new" && trial::is_ours(&change.user));
     assert!(outcome.journal[..over].iter().any(new), "a new one gets its image all the same (E5)");
 }
 
@@ -221,7 +222,7 @@ fn e12_who_does_not_answer_blocks_and_does_not_keep_new_ones_waiting() {
     let over = made(&outcome, "over");
     assert_eq!(stamped(&outcome.journal[..over]), BTreeSet::new());
     was_told(&outcome.journal[..over], "AnalysisFailed", "Analysis/errors: Service clinic/prometheus");
-    let new = |entry: &Entry| matches!(&entry.event, Event::Write(change) if change.name == "new" && harness::is_ours(&change.user));
+    let new = |entry: &Entry| matches!(&entry.event, Event::Write(change) if change.name == "new" && trial::is_ours(&change.user));
     assert!(outcome.journal[..over].iter().any(new));
 }
 
@@ -329,7 +330,7 @@ fn e12_h6_whatever_crashes_each_hooks_job_is_made_once() {
     let hooks = json!([hook("first", "BeforeUpgrade"), hook("last", "AfterUpgrade")]);
     let scenario = scenario(wanted(json!({"namespace": NAMESPACE, "hooks": hooks})), vec![], Ending::Ready, 2);
     let run = |strikes: &[(u64, Strike)]| {
-        let outcome = harness::run_beside(&scenario, strikes, &operator, Some(&service)).expect("a runtime");
+        let outcome = trial::run_beside(&scenario, strikes, &operator, Some(&service)).expect("a runtime");
         let judged = judge(&outcome.journal, jiff::SignedDuration::from_secs(10));
         assert_eq!((judged.violations, outcome.settled), (vec![], true), "{strikes:?}: {}", outcome.subject["status"]);
         let names: Vec<String> = jobs(&outcome).iter().map(|job| job["metadata"]["name"].to_string()).collect();

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use windlass_rehearsal::{
     operator,
     stamping::{NAME, dicom, image, judge, objects, one, reference, rival, service, service_image, subject, tier},
+    trial::{self, Ending, Outcome, Scenario},
 };
 use windlass_sim::{
-    harness::{self, Outcome},
-    journal::{Change, Event, Verb},
-    scenario::{Action, Ending, Moment, Scenario, Subject, When},
+    journal::{Change, Event, Note, Verb},
+    scenario::{Action, Moment, Subject, When},
 };
 
 /// How long a watch may say nothing before it is not believed any more, and the time that a new list takes.
@@ -61,7 +61,7 @@ fn tell(dicoms: Vec<Value>, wanted: Value, mut timeline: Vec<Moment>, ending: En
 fn tell_of(objects: Vec<Value>, timeline: Vec<Moment>, subject: Subject, ending: Ending) -> Told {
     let limit = Duration::from_mins(20);
     let scenario = Scenario { objects, timeline, subject, ending, operators: 1, limit, ..reference(1) };
-    let outcome = harness::run_beside(&scenario, &[], &operator, Some(&service)).expect("a runtime");
+    let outcome = trial::run_beside(&scenario, &[], &operator, Some(&service)).expect("a runtime");
     assert_eq!(judge(&outcome.journal, BOUND).violations, Vec::<String>::new());
     assert!(outcome.settled, "{}", outcome.subject["status"]);
     Told(outcome)
@@ -107,10 +107,10 @@ impl Told {
         reasons
     }
 
-    /// When a note of the story was made.
-    fn noted(&self, words: &str) -> Timestamp {
-        let noted = |event: &Event| matches!(event, Event::Note(text) if text.contains(words));
-        self.0.journal.iter().find(|entry| noted(&entry.event)).expect("it was noted").at
+    /// When the watches came to stand still.
+    fn fell_silent(&self) -> Timestamp {
+        let silent = |event: &Event| matches!(event, Event::Note(Note::WatchesStill));
+        self.0.journal.iter().find(|entry| silent(&entry.event)).expect("it was noted").at
     }
 
     fn first(&self, is: impl Fn(&Change) -> bool) -> Timestamp {
@@ -134,10 +134,10 @@ fn a_watch_that_stands_still() {
     let told = tell(dicoms, wanted, vec![after(20, Action::StillWatches), after(5, late)], Ending::Ready);
     assert_eq!(told.images(), [("a", "v2"), ("b", "v2"), ("e", "v3"), ("late", "v3")].into());
     let stamped = |name: &'static str| {
-        told.first(move |change| change.name == name && harness::is_ours(&change.user) && change.verb == Verb::Update)
+        told.first(move |change| change.name == name && trial::is_ours(&change.user) && change.verb == Verb::Update)
     };
     assert!(stamped("late") < stamped("a"), "the late one is not passed by");
-    let silent = stamped("late").duration_since(told.noted("stand still"));
+    let silent = stamped("late").duration_since(told.fell_silent());
     assert!(silent < BOUND, "a new list shows it in time: {silent}");
     assert!(!told.reasons(NAME).contains(&"WatchSilent".to_owned()), "what mends itself is told to nobody");
 }
@@ -163,11 +163,11 @@ fn a_fleet_that_can_not_be_seen_says_so() {
     let (at, ready, _, message) = said.iter().find(|(_, _, reason, _)| reason == "WatchSilent").expect("it is said");
     assert_eq!(ready, "False");
     assert!(message.contains("conversion webhook for Dicom failed"), "{message}");
-    let silent = at.duration_since(told.noted("stand still"));
+    let silent = at.duration_since(told.fell_silent());
     assert!(silent < BOUND + SignedDuration::from_secs(30), "it is said in time: {silent}");
     let blind = told.writes(one("").resource).filter(|(when, change)| {
-        let ended = told.noted("stand still") + SignedDuration::from_secs(900);
-        harness::is_ours(&change.user) && *when > *at && *when < ended
+        let ended = told.fell_silent() + SignedDuration::from_secs(900);
+        trial::is_ours(&change.user) && *when > *at && *when < ended
     });
     assert_eq!(blind.count(), 0, "nothing is written meanwhile");
     assert_eq!(
@@ -287,7 +287,7 @@ fn a_resource_with_odd_metadata_harms_nobody_and_gets_its_image() {
         managed.is_some_and(|all| all.to_string().contains(LAST_DAY))
     });
     let notes = told.0.journal.iter().filter_map(|entry| match &entry.event {
-        Event::Note(text) => Some(text.as_str()),
+        Event::Note(note) => Some(note.to_string()),
         Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } => None,
     });
     assert!(stored.count() > 0, "the API server stores it: {:?}", notes.collect::<Vec<_>>());
@@ -356,7 +356,7 @@ fn a_service_image_that_becomes_unreadable_goes_on_when_it_is_mended(
     assert_eq!(from.is_some(), held, "{:?}", told.reasons(NAME));
     if let Some(from) = from {
         let to = from + SignedDuration::from_secs(110);
-        let ours = |(at, change): &(Timestamp, &Change)| harness::is_ours(&change.user) && *at > from && *at < to;
+        let ours = |(at, change): &(Timestamp, &Change)| trial::is_ours(&change.user) && *at > from && *at < to;
         assert_eq!(told.writes(one("").resource).filter(ours).count(), 0, "nothing is written meanwhile");
     }
 }

@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 use windlass_rehearsal::{
     crash, operator,
     setting::{ETCD, EXECUTOR, OPENBAO, Setting, after},
+    trial::{self, Ending, Outcome, Scenario},
 };
 use windlass_sim::{
-    harness::{self, Outcome},
     journal::{Event, Verb},
-    scenario::{Action, Ending, Moment, Scenario},
+    scenario::{Action, Moment},
     world::{BadAnswer, ImageBehaviour},
 };
 
 fn run(scenario: &Scenario) -> Outcome {
-    harness::run(scenario, &[], &operator).expect("a runtime for the scenario")
+    trial::run(scenario, &[], &operator).expect("a runtime for the scenario")
 }
 
 /// The upgrade with its snapshot, with this on its way.

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use windlass_rehearsal::{
     operator,
     setting::{OPENBAO, after},
+    trial::{self, Scenario},
 };
 use windlass_sim::{
-    harness,
-    journal::{Change, Event},
-    scenario::{Action, Moment, Scenario, When},
+    journal::{Change, Event, Note},
+    scenario::{Action, Moment, When},
 };
 
 const REPLICAS: u64 = 3;
@@ -24,7 +24,7 @@ fn tell(seed: u64) -> Tale {
         Moment { when: When::Replaced(1), action: Action::KillOperator(0) },
         after(Duration::from_secs(1), Action::DropWatches),
     ]);
-    let outcome = harness::run(&Scenario { operators: 1, ..scenario }, &[], &operator).expect("a runtime");
+    let outcome = trial::run(&Scenario { operators: 1, ..scenario }, &[], &operator).expect("a runtime");
     assert_eq!(outcome.fault(), None);
     Tale::new(outcome.journal, outcome.verdict, outcome.subject)
 }
@@ -44,7 +44,7 @@ fn condition<'a>(spoken: &'a Spoken, kind: &str) -> &'a Value {
 /// Our writes to the StatefulSet, with their places in the journal.
 fn writes(tale: &Tale) -> impl Iterator<Item = (usize, &Change)> {
     tale.journal.iter().enumerate().filter_map(|(index, entry)| match &entry.event {
-        Event::Write(change) if change.resource == "statefulsets.apps" && harness::is_ours(&change.user) => {
+        Event::Write(change) if change.resource == "statefulsets.apps" && trial::is_ours(&change.user) => {
             Some((index, change))
         }
         Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,
@@ -74,7 +74,7 @@ fn phase_and_condition_say_that_it_is_under_way_as_long_as_it_is(#[values(1, 2, 
 fn everything_is_recorded_and_held_before_the_first_member_goes(#[values(1, 2, 3)] seed: u64) {
     let tale = tell(seed);
     let stored = tale.journal.iter().position(|entry| match &entry.event {
-        Event::Note(note) => note.starts_with("snapshot of ") && note.ends_with(" stored"),
+        Event::Note(note) => matches!(note, Note::SnapshotStored { .. }),
         Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } => false,
     });
     let begun = tale.first_said(OPENBAO.name, |spoken| !spoken.status["upgrade"].is_null()).expect("it began");

@@ -11,10 +11,10 @@ use windlass_operator::{
     Dial,
     dial::{OverNetwork, TlsMaterial},
 };
-use windlass_rehearsal::{context, pd};
+use windlass_rehearsal::{context, pd, trial::Ending};
 use windlass_sim::{
     harness::Seat,
-    scenario::{Action, Ending, Subject},
+    scenario::{Action, Subject},
 };
 use windlass_systems::transport::{Fault, Peer, Transport};
 

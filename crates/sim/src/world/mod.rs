@@ -45,7 +45,7 @@ use crate::api::Api;
 use crate::apps::{App, Context};
 pub use crate::apps::{BadAnswer, PdHandle};
 use crate::clock::Clock;
-use crate::journal::{Journal, QuorumTruth};
+use crate::journal::{Journal, Note, QuorumTruth};
 pub use deviation::{DeploymentDeviation, Deviation, JobDeviation};
 use kubelet::PodState;
 use queue::Key;
@@ -179,7 +179,7 @@ impl World {
         let result = {
             let mut state = self.state();
             if let Some(note) = note {
-                state.note(note);
+                state.note(Note::Disturbed(note));
             }
             act(&mut state)
         };
@@ -320,9 +320,10 @@ impl World {
 
     /// Somebody sends a member of this StatefulSet's quorum something, by POST. That it was refused is noted.
     pub fn tell(&self, namespace: &str, statefulset: &str, pod: &str, path: &str, body: &Value) {
-        let note = |text: String| self.disturb(Some(text), |_| ());
+        let refused =
+            |why: String| self.disturb(None, |state| state.note(Note::Refused { what: path.to_owned(), why }));
         let Ok(request) = Request::post(path).body(Bytes::from(body.to_string())) else {
-            return note(format!("{path} refused: it is no path"));
+            return refused("it is no path".to_owned());
         };
         let what = Some(format!("{pod} is told {path}"));
         let told = self.with_app(&Key::new(namespace, statefulset), what, |app, context| {
@@ -330,8 +331,8 @@ impl World {
         });
         match told.flatten() {
             Some(response) if response.status().is_success() => {}
-            Some(response) => note(format!("{path} refused: {}", String::from_utf8_lossy(response.body()))),
-            None => note(format!("{path} refused: {pod} does not answer")),
+            Some(response) => refused(String::from_utf8_lossy(response.body()).into_owned()),
+            None => refused(format!("{pod} does not answer")),
         }
     }
 

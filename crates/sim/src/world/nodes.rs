@@ -70,7 +70,7 @@ impl State {
                     "lastHeartbeatTime": now, "lastTransitionTime": now,
                 }],
                 "nodeInfo": {
-                    "architecture": "amd64", "bootID": "", "containerRuntimeVersion": "windlass://0", "kernelVersion": "0",
+                    "architecture": "amd64", "bootID": "", "containerRuntimeVersion": "embedded://0", "kernelVersion": "0",
                     "kubeletVersion": "v1.34.4", "kubeProxyVersion": "", "machineID": "", "operatingSystem": "linux",
                     "osImage": "simulated", "systemUUID": "",
                 },

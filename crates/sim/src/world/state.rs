@@ -15,7 +15,7 @@ use super::{DeploymentDeviation, Deviation, ImageBehaviour, JobDeviation, Servic
 use crate::api::Api;
 use crate::apps::{App, BadAnswer, Context, Labels};
 use crate::clock::Clock;
-use crate::journal::{Event as Entry, Journal, QuorumTruth};
+use crate::journal::{Event as Entry, Journal, Note, QuorumTruth};
 use crate::rng::Rng;
 
 /// One generator per part, so that a draw in one does not shift the others.
@@ -115,7 +115,7 @@ impl State {
         self.clock.elapsed()
     }
 
-    pub fn note(&self, note: String) {
+    pub fn note(&self, note: Note) {
         self.journal.push(self.clock.now(), Entry::Note(note));
     }
 

@@ -1,11 +1,12 @@
-//! Containers that do one thing and end. `windlass executor snapshot` is the one that is modelled: it asks the members that its arguments
-//! name, in their order, and says in its termination message what became of it. Another, `say`, repeats what it is told.
+//! Containers that do one thing and end. One that takes a snapshot is modelled: it asks the members that its arguments name, in their order,
+//! and says in its termination message what became of it. Another, `say`, repeats what it is told.
 
 use serde_json::{Value, json};
 
 use super::json::list;
 use super::queue::Key;
 use super::state::State;
+use crate::journal::Note;
 
 /// How a task ends: the process's exit code, and what it leaves behind.
 pub(super) struct Ending {
@@ -45,7 +46,7 @@ impl State {
         let mut addresses = options(arguments, "member").filter_map(|member| member.rsplit_once('@'));
         let workload = addresses.find_map(|(_, address)| self.serving_at(address));
         let Some(workload) = workload else { return failed(4, "Unreachable", "no member gives a snapshot") };
-        self.note(format!("snapshot of {}/{} stored", workload.namespace, workload.name));
+        self.note(Note::SnapshotStored { namespace: workload.namespace.clone(), workload: workload.name.clone() });
         let place = |name: &str| options(arguments, name).next().unwrap_or_default().to_owned();
         let hash = crate::rng::hash(format!("{workload:?} {}", self.clock.now()).bytes());
         let stored = json!({"done": {"snapshot": {

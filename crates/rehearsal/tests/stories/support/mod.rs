@@ -13,12 +13,16 @@ use std::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_plan::bug::{Bug, plant};
-use windlass_rehearsal::{crash, operator, pd};
+use windlass_rehearsal::{
+    crash,
+    judge::Verdict,
+    operator, pd,
+    trial::{self, Ending, Outcome, Scenario, is_ours},
+};
 use windlass_sim::{
-    harness::{self, Outcome, Program, is_ours},
-    invariants::Verdict,
-    journal::{Change, Entry, Event},
-    scenario::{Action, Ending, Moment, Scenario, When},
+    harness::Program,
+    journal::{Change, Entry, Event, Note},
+    scenario::{Action, Moment, When},
 };
 
 /// What the cluster runs before, and what is wanted.
@@ -121,7 +125,7 @@ pub fn tell_with(objects: Vec<Value>, timeline: Vec<Moment>, ending: Ending, pro
         limit: Duration::from_mins(20),
     };
     let Outcome { verdict, settled, subject, journal, calls, .. } =
-        harness::run(&scenario, &[], program).expect("a runtime for the scenario");
+        trial::run(&scenario, &[], program).expect("a runtime for the scenario");
     Tale { settled, calls, ..Tale::new(journal, verdict, subject) }
 }
 
@@ -350,9 +354,8 @@ impl Tale {
             Event::Note(note) => Some(note),
             Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } => None,
         });
-        let refused: Vec<&String> =
-            notes.filter(|note| note.contains("refused") || note.contains("not created")).collect();
-        assert_eq!(refused, Vec::<&String>::new());
+        let refused: Vec<&Note> = notes.filter(|note| note.is_refusal()).collect();
+        assert_eq!(refused, Vec::<&Note>::new());
     }
 }
 
@@ -360,7 +363,7 @@ impl Tale {
 fn is_from_outside(event: &Event) -> bool {
     match event {
         Event::Write(change) => change.user == "user",
-        Event::Note(note) => !is_ours(note),
+        Event::Note(note) => !note.process().is_some_and(is_ours),
         Event::Quorum(_) | Event::Verb { .. } => false,
     }
 }

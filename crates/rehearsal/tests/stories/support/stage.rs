@@ -7,14 +7,13 @@ use http::Request;
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
 use windlass_rehearsal::{
-    operator, pd,
+    judge, operator, pd,
     setting::{ETCD, OPENBAO, PD, Setting},
 };
 use windlass_sim::{
     api::Reply,
     faults::{Odds, Process},
-    harness::{Cluster, Program, is_ours},
-    invariants,
+    harness::{Cluster, Program},
     scenario::Subject,
 };
 
@@ -74,7 +73,7 @@ fn play_all(
         world.abort();
         let subject = subject(&cluster);
         let journal = std::mem::take(&mut *cluster.journal.entries());
-        let verdict = invariants::judge(&journal, is_ours);
+        let verdict = judge::judge(&journal, None);
         Tale::new(journal, verdict, subject)
     })
 }

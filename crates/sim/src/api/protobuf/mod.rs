@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_refused() {
         assert_eq!(decode(b"{}"), Err(Unreadable::Bytes));
-        assert_eq!(decode(&body("windlass.dev/v1alpha1", "QuorumCluster", b"")), Err(Unreadable::Kind));
+        assert_eq!(decode(&body("example.org/v1", "Widget", b"")), Err(Unreadable::Kind));
         assert_eq!(decode(&body("v1", "Secret", &[0x0a, 0x7f])), Err(Unreadable::Bytes));
     }
 }

@@ -155,10 +155,10 @@ mod tests {
         let core = json!({
             "metadata": {"name": "e"}, "reason": "R", "message": " m ", "type": "Normal",
             "involvedObject": {"kind": "Pod", "name": "p"}, "eventTime": "2025-12-31T23:59:00.000000Z",
-            "reportingComponent": "windlass", "reportingInstance": "w-0",
+            "reportingComponent": "watcher", "reportingInstance": "w-0",
         });
         let shown = json!(event(Seen { object: &core, now: EPOCH }));
-        assert_eq!(shown, json!(["60s", "Normal", "R", "pod/p", "", "windlass, w-0", "m", "60s", 1, "e"]));
+        assert_eq!(shown, json!(["60s", "Normal", "R", "pod/p", "", "watcher, w-0", "m", "60s", 1, "e"]));
         let other = events::to_events_group(&core);
         assert_eq!(json!(event(Seen { object: &other, now: EPOCH })), shown);
     }

@@ -12,6 +12,7 @@ use super::queue::{Event, Key, Step};
 use super::state::State;
 use super::task::is_task;
 use crate::apps::{App, Founding, Kind, version_of};
+use crate::journal::Note;
 
 const USER: &str = "kubelet";
 /// The first back-off of pulls and restarts; it doubles each time.
@@ -389,7 +390,7 @@ impl State {
         if let Some(kind) = kind {
             self.found_app(key, kind);
             if let Some(why) = self.refusal(key, &version) {
-                self.note(format!("process in {} ends: {why}", key.name));
+                self.note(Note::Disturbed(format!("process in {} ends: {why}", key.name)));
                 self.write_log(key, index, &format!("fatal: {why}"));
                 return self.later(key, index, Duration::from_millis(100), Step::Exit(1));
             }

@@ -1,13 +1,16 @@
-//! What people closed, and since when: locks on a workload, cordoned nodes, a freeze. Kept from what truly happened, for the invariants.
+//! No sound member is let go while people have closed the door: somebody else has locked the workload, a node under a member is cordoned or
+//! emptied, or a ConfigMap says freeze (X1, X4). One that is broken may be mended all the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::Value;
+use windlass_sim::journal::{Change, Event, Verb};
 
-use crate::{
-    invariants::EVIDENCE,
-    journal::{Change, Verb},
+use super::{
+    EVIDENCE, Judge, Verdict,
+    deed::{Deed, Step},
+    record::{Name, QUORUM_CLUSTERS, is_ready},
 };
 
 /// Where somebody at work on a quorum says so.
@@ -19,12 +22,9 @@ const FREEZE: &str = "no-freeze";
 /// What autoscalers put on a node that they are about to empty.
 const LEAVING: [&str; 2] = ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"];
 
-/// Namespace and name of a StatefulSet.
-type Name = (String, String);
-
-/// What is closed.
+/// What is closed, and since when.
 #[derive(Default)]
-pub(crate) struct Closed {
+pub(super) struct Closed {
     /// Locks, by what carries them and by the StatefulSet that they are about.
     locks: BTreeMap<(String, Name), Timestamp>,
     nodes: BTreeMap<String, Timestamp>,
@@ -35,9 +35,26 @@ pub(crate) struct Closed {
     aside: BTreeMap<Name, BTreeSet<String>>,
 }
 
+impl Judge for Closed {
+    fn see(&mut self, step: &Step<'_>, verdict: &mut Verdict) {
+        if let Event::Write(change) = step.event {
+            self.write(step.at, change);
+        }
+        let Deed::Wrote(wrote) = step.deed else { return };
+        for name in &wrote.freed {
+            let pod = step.record.pod(&(wrote.set.0.clone(), name.clone()));
+            if pod.is_some_and(is_ready)
+                && let Some(closed) = self.against(&wrote.set, step.record.nodes(&wrote.set), step.at)
+            {
+                verdict.object(step.at, &format!("{name} let go although {closed}"));
+            }
+        }
+    }
+}
+
 impl Closed {
     /// Takes a write in.
-    pub(crate) fn see(&mut self, at: Timestamp, change: &Change) {
+    fn write(&mut self, at: Timestamp, change: &Change) {
         let after = change.after.as_deref().filter(|_| change.verb != Verb::Delete);
         let text = |path: &str| after.and_then(|after| after.pointer(path)).and_then(Value::as_str).unwrap_or_default();
         match change.resource.as_str() {
@@ -52,7 +69,7 @@ impl Closed {
                 let says = text("/metadata/labels/freeze") == "yes";
                 note(&mut self.freezes, (change.namespace.clone(), change.name.clone()), says, at);
             }
-            "statefulsets.apps" | "quorumclusters.windlass.dev" => {
+            "statefulsets.apps" | QUORUM_CLUSTERS => {
                 let own = change.resource == "statefulsets.apps";
                 let set = if own { change.name.as_str() } else { text("/spec/workload/statefulSet") };
                 let set = (change.namespace.clone(), set.to_owned());
@@ -73,12 +90,7 @@ impl Closed {
     }
 
     /// What speaks against letting a pod of this set go, and has for as long as evidence may be old.
-    pub(crate) fn against<'a>(
-        &self,
-        set: &Name,
-        mut nodes: impl Iterator<Item = &'a str>,
-        at: Timestamp,
-    ) -> Option<String> {
+    fn against<'a>(&self, set: &Name, mut nodes: impl Iterator<Item = &'a str>, at: Timestamp) -> Option<String> {
         let aside = |gate: &str| self.aside.get(set).is_some_and(|gates| gates.contains(gate));
         let long = |since: &Timestamp| *since + EVIDENCE < at;
         let lock = self.locks.iter().find(|((_, about), since)| about == set && long(since));

@@ -1,4 +1,4 @@
-//! Many runs on all cores, with their results in order.
+//! A pool of threads: many runs on all cores, with their results in order.
 
 use std::{
     sync::{
