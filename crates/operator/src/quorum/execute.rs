@@ -14,11 +14,9 @@ use windlass_plan::{
 use crate::{
     actor::Actor,
     error::Error,
-    gates::job,
-    jobs::{pull, snapshot},
     members::system::{self, Line},
     quorum::{
-        budget, gates,
+        budget, intents,
         observe::Observed,
         removal::{delete_pod, evict_pod},
         stateful_set::{partition_patch, patch_set, strategy_patch, take_back},
@@ -39,16 +37,10 @@ pub async fn execute(
         actor.context.metrics.evidence(fresh(actor, observed)?);
     }
     match step {
-        // Boxed here and below: a Job is a large thing to hold.
-        Step::TakeSnapshot { attempt } => Box::pin(snapshot::start(actor, resource, &observed.means(), attempt)).await,
-        Step::StartJob { gate } => {
-            let (asker, questions) = (gates::asker(resource), gates::questions(resource, set));
-            match job::starting(&questions, gate) {
-                Some(starting) => Box::pin(job::start(actor, &asker, &questions, &starting)).await,
-                None => Err(Error::Gone(gate.clone())),
-            }
+        // Boxed: a Job is a large thing to hold.
+        Step::TakeSnapshot { .. } | Step::StartJob { .. } | Step::PullImage { .. } => {
+            Box::pin(intents::carry_out(actor, resource, observed, set, step)).await
         }
-        Step::PullImage { image, nodes } => Box::pin(pull::start(actor, resource, set, image, nodes)).await,
         Step::WriteTemplate { image, strategy } => {
             let followers = init_containers(resource, set).map_err(|hold| Error::Gone(hold.message))?;
             let followers = followers.into_iter().map(|index| ("initContainers", index));

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use windlass_api::{
     QuorumCluster, QuorumClusterStatus,
     conditions::{Tri, Verdict, conditions},
-    status::{Adopted, Found, MemberStatus, Pulling, StrategySwitch},
+    status::{Adopted, Found, MemberStatus, StrategySwitch},
     translate,
 };
 use windlass_plan::{
@@ -14,9 +14,9 @@ use windlass_plan::{
 };
 
 use crate::{
-    gates::job,
     jobs::snapshot,
-    quorum::{gates, observe::Observed},
+    owner::Owner,
+    quorum::{intents, observe::Observed},
 };
 
 /// The status after a hold that no plan was made of.
@@ -63,15 +63,6 @@ pub fn planned(
         let job = snapshot::job_name(resource, attempt);
         translate::written_attempt(attempt, job)
     });
-    status.starting = match (&plan.decision, &observed.set) {
-        (Decision::Act(Step::StartJob { gate }), Some(set)) => job::starting(&gates::questions(resource, set), gate),
-        (Decision::Act(_) | Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done, _) => None,
-    };
-    status.pulling = if let Decision::Act(Step::PullImage { image, nodes }) = &plan.decision {
-        Some(Pulling { image: image.clone(), nodes: nodes.clone() })
-    } else {
-        None
-    };
     status.workload = Some(view.workload.name.clone());
     let switches = matches!(plan.decision, Decision::Act(Step::SwitchStrategy { .. }));
     if (plan.record.is_some() || switches) && status.adopted.is_none() {
@@ -115,6 +106,7 @@ pub fn planned(
     status.gates = plan.gates.iter().map(translate::gate).collect();
     status.members = members(view, plan.record.as_ref(), resource.spec.upgrade.max_lag_entries);
     conclude(&mut status, resource, &plan.decision, plan.record.as_ref(), now);
+    status.intents = intents::reserved(&resource.saying(status.clone()), observed.set.as_ref(), view, plan, now);
     status
 }
 

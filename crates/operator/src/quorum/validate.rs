@@ -21,7 +21,6 @@ use windlass_plan::{
 };
 
 use crate::{
-    jobs::snapshot,
     quorum::{
         budget, gates,
         observe::{Observed, Sibling},
@@ -127,7 +126,6 @@ fn view(
         .as_ref()
         .map(|written| Switched { at: written.at.0, times: u32::try_from(written.times).unwrap_or(0) });
     let parked = partition(status.parked_partition).map(|partition| Parked { partition, before, switched });
-    let snapshot = snapshot::progress(resource, &observed.task);
     Ok(View {
         workload,
         pods,
@@ -140,7 +138,7 @@ fn view(
         unwatched: status.leadership_unobserved
             || status.conditions.iter().any(|condition| condition.reason == Reason::Unreadable.name()),
         attempt,
-        snapshot,
+        snapshot: observed.snapshot.clone(),
         pulls: observed.pulls.clone(),
         resumed,
         requests,
