@@ -102,6 +102,43 @@ mod tests {
         assert!(hold.message.starts_with(field), "{}", hold.message);
     }
 
+    #[rstest]
+    #[case::a_snapshot(json!({"snapshot": {"attempt": 1}}))]
+    #[case::a_hook(json!({"hook": {"gate": "Hook/smoke", "job": "windlass-hook-1"}}))]
+    #[case::a_pull(json!({"pull": {"image": "pd:8.5.3", "node": "a"}}))]
+    fn an_intent_is_read_as_it_was_written(#[case] intent: Value) {
+        let raw = resource(|raw| raw["status"]["intents"] = json!([intent]));
+        let read = quorum_cluster(&raw).unwrap();
+        assert_eq!(json!(read.status.unwrap_or_default().intents), raw["status"]["intents"]);
+    }
+
+    /// Nobody knows what it is about, so nobody can say that it has come to nothing.
+    #[test]
+    fn an_intent_of_no_kind_is_named() {
+        let raw = resource(|raw| raw["status"]["intents"] = json!([{"prayer": {}}]));
+        let hold = quorum_cluster(&raw).unwrap_err();
+        assert!(hold.message.starts_with("status.intents[0]"), "{}", hold.message);
+    }
+
+    /// What was written where intents are now.
+    #[test]
+    fn fields_that_are_no_more_keep_nobody_from_reading_the_rest() {
+        let starting = json!({"gate": "Hook/smoke", "job": "windlass-hook-1"});
+        let raw = resource(|raw| {
+            raw["status"]["starting"] = starting.clone();
+            raw["status"]["pulling"] = json!({"image": "pd:8.5.3", "nodes": ["a"]});
+        });
+        let status = quorum_cluster(&raw).unwrap().status.unwrap_or_default();
+        assert_eq!((status.upgrade.is_some(), status.intents), (true, vec![]));
+        let fleet = json!({
+            "apiVersion": "windlass.dev/v1alpha1", "kind": "ServiceImage", "metadata": {"name": "dicom"},
+            "spec": {"target": {"group": "example.com", "version": "v1", "kind": "Dicom"}, "tiers": []},
+            "status": {"starting": starting, "progress": "1/2"},
+        });
+        let status = service_image(&fleet).unwrap().status.unwrap_or_default();
+        assert_eq!((status.progress.as_deref(), status.intents), (Some("1/2"), vec![]));
+    }
+
     #[test]
     fn who_acts_is_somebody_wherever_anything_is_under_way() {
         assert!(matches!(recorded(&resource(|_| {})), Recorded::By(_)));

@@ -11,7 +11,7 @@ use windlass_plan::gate::When;
 
 use crate::{
     quorum_cluster::{Analysis, DURATION, GATE_NAME, IMAGE, JobHook, MaintenanceWindow, ObjectCheck, ServiceRef},
-    status::{Election, GateStatus, Starting},
+    status::{Election, GateStatus, Intent},
 };
 
 /// The image that the resources of a kind shall have, tier by tier.
@@ -356,9 +356,9 @@ pub struct ServiceImageStatus {
     /// Since when resources that serve have been changed; none once all are up to date and the hooks after have said yes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub under_way_since: Option<MicroTime>,
-    /// A hook's Job that is being made.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub starting: Option<Starting>,
+    /// The Jobs that are being made: hooks'.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub intents: Vec<Intent>,
     /// The requests that were handled.
     #[serde(skip_serializing_if = "FleetRequests::is_empty")]
     pub requests: FleetRequests,

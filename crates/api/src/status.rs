@@ -46,15 +46,14 @@ pub struct QuorumClusterStatus {
     /// Somebody else changed the update strategy while `upgrade` could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contest: Option<Contest>,
+    // A record and no intent, and so not among them: its number never comes again, and what it is for, since when and whether it is used up decides
+    // about upgrades long after its Job has ended. That the Job may be on its way is said by an intent of its number.
     /// The last try to take a snapshot before an upgrade.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<SnapshotAttempt>,
-    /// The Job of a hook that is being made, while nothing was decided since.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub starting: Option<Starting>,
-    /// Which nodes are being asked to pull an image, while nothing was decided since.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pulling: Option<Pulling>,
+    /// The Jobs that are being made.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub intents: Vec<Intent>,
     /// The members as last seen, in the order of their ordinals.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pod"]))]
@@ -372,24 +371,29 @@ pub struct SnapshotAttempt {
     pub spent: bool,
 }
 
-/// A hook's Job that is being made. Written before it is, so that a successor makes it first, and a late request misses.
+/// A Job that is being made. Written before it is asked for, so that a successor makes it first, and a late request misses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Starting {
-    /// The gate that waits for it.
-    pub gate: String,
-    /// Its name.
-    pub job: String,
-}
-
-/// Nodes that are being asked to pull an image. Written before they are, so that a successor asks them first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Pulling {
-    /// Which image.
-    pub image: String,
-    /// On which nodes.
-    pub nodes: Vec<String>,
+pub enum Intent {
+    /// It takes a snapshot: the attempt that `status.snapshot` tells of.
+    Snapshot {
+        /// Its number.
+        attempt: i32,
+    },
+    /// It is a hook's.
+    Hook {
+        /// The gate that waits for it.
+        gate: String,
+        /// Its name, which says on which occasion.
+        job: String,
+    },
+    /// It has a node pull an image.
+    Pull {
+        /// Which image.
+        image: String,
+        /// On which node.
+        node: String,
+    },
 }
 
 /// A snapshot that is stored.

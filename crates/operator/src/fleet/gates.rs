@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use windlass_api::{
     ServiceImage,
     service_image::{FleetHook, FleetHookTime, TierSpec},
-    status::Starting,
+    status::Intent,
 };
 use windlass_plan::{
     Hold, Reason,
@@ -23,8 +23,9 @@ use windlass_plan::{
 use crate::{
     Context, Settings,
     actor::Actor,
-    error::{Class, Error},
+    error::Error,
     gates::{self, Answer, Answers, Asker, Of, Question, hook_name, job},
+    jobs::{Draft, Maker, intents},
 };
 
 /// How often the gates whose word counts are asked.
@@ -67,7 +68,7 @@ impl Asks {
         Self {
             fleet: fleet.chain(hooks).collect(),
             tiers: resource.spec.tiers.iter().map(tier).collect(),
-            refused: refusal(&asker.namespace, settings),
+            refused: refusal(&asker.maker.namespace, settings),
             asker,
         }
     }
@@ -95,27 +96,29 @@ impl Asks {
     }
 
     /// The Job that this gate lacks.
-    pub fn starting(&self, gate: &str) -> Option<Starting> {
-        job::starting(&self.fleet, gate)
+    pub fn intent(&self, gate: &str) -> Option<Intent> {
+        job::intent(&self.fleet, gate)
     }
 
-    /// Makes a Job that was written down. One that is there already was made by us, a predecessor, or somebody whom nobody believes.
-    pub async fn start(&self, actor: Actor<'_>, starting: &Starting) -> Result<(), Error> {
-        if self.refused.is_some() {
-            return Ok(());
-        }
-        match Box::pin(job::start(actor, &self.asker, &self.fleet, starting)).await {
-            Err(error) if error.is_conflict() => Ok(()),
-            other => other,
-        }
+    /// Makes the Jobs that were written down.
+    pub async fn carry_out(&self, actor: Actor<'_>, intents: &[Intent]) -> Result<(), Error> {
+        let draft = async |intent: &Intent| self.draft(actor.context, intent).await;
+        intents::carry_out(actor, &self.asker.maker, intents, draft).await
     }
 
     /// The same for what a predecessor may still be about to make: its request must miss.
-    pub async fn settle(&self, actor: Actor<'_>, starting: &Starting) -> Result<(), Error> {
-        match self.start(actor, starting).await {
-            // Nobody may make it, or there is nothing to make it from, for the predecessor neither.
-            Err(error) if matches!(error.class(), Class::Refused | Class::Stale) => Ok(()),
-            other => other,
+    pub async fn settle(&self, actor: Actor<'_>, intents: &[Intent]) -> Result<(), Error> {
+        let draft = async |intent: &Intent| self.draft(actor.context, intent).await;
+        intents::settle(actor, &self.asker.maker, intents, draft).await
+    }
+
+    async fn draft(&self, context: &Context, intent: &Intent) -> Result<Draft, Error> {
+        match intent {
+            Intent::Hook { gate, job } if self.refused.is_none() => {
+                job::draft(context, &self.asker, &self.fleet, gate, job).await
+            }
+            Intent::Hook { gate, job: _ } => Err(Error::Gone(format!("the right to ask {gate}"))),
+            Intent::Snapshot { .. } | Intent::Pull { .. } => Err(Error::Gone("the quorum of a ServiceImage".into())),
         }
     }
 }
@@ -130,15 +133,12 @@ fn refusal(namespace: &str, settings: &Settings) -> Option<Hold> {
 }
 
 fn asker(resource: &ServiceImage) -> Asker {
-    let uid = resource.uid().unwrap_or_default();
+    let maker = Maker::within(resource, resource.spec.gates.namespace.clone().unwrap_or_default());
     let begun = resource.status.as_ref().and_then(|status| status.under_way_since.as_ref());
     let begun = begun.map(|begun| begun.0.to_string()).unwrap_or_default();
     Asker {
-        kind: "ServiceImage",
-        namespace: resource.spec.gates.namespace.clone().unwrap_or_default(),
-        occasion: format!("{uid} {} {begun}", resource.meta().generation.unwrap_or_default()),
-        uid,
-        owner: resource.controller_owner_ref(&()),
+        occasion: format!("{} {} {begun}", maker.uid, resource.meta().generation.unwrap_or_default()),
+        maker,
         about: about(resource),
     }
 }

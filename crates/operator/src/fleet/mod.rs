@@ -330,19 +330,19 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         Err(_) if is_deleted(&resource) => return let_go(actor, &resource).await,
         Err(hold) => return hold_back(actor, &resource, &hold, RETRY_KIND).await,
     };
-    if election.is_some() || !status.batch.is_empty() || status.starting.is_some() {
+    if election.is_some() || !status.batch.is_empty() || !status.intents.is_empty() {
         // What the predecessor reserved, or we ourselves before something went wrong: late writes must miss (H1).
         // A Job that is made for one that is deleted goes with it.
-        if let Some(starting) = status.starting.as_ref().filter(|_| !is_deleted(&resource)) {
-            Asks::of(&resource, &context.settings, &BTreeMap::new()).settle(actor, starting).await?;
+        if !is_deleted(&resource) {
+            Asks::of(&resource, &context.settings, &BTreeMap::new()).settle(actor, &status.intents).await?;
         }
         if !bug::active(Bug::ReservedNotTouched) {
             let settled = settle(actor, &target, &Pen::of(&resource), &status.batch).await;
             told_if_refused(actor, name, Reason::TargetNotAllowed, settled).await?;
         }
         let election = election.or(status.election.clone());
-        owner::record(actor, &resource, ServiceImageStatus { election, batch: Vec::new(), starting: None, ..status })
-            .await?;
+        let settled = ServiceImageStatus { election, batch: Vec::new(), intents: Vec::new(), ..status };
+        owner::record(actor, &resource, settled).await?;
         return Ok(Tended::Again(Duration::ZERO));
     }
     if is_deleted(&resource) {
@@ -645,16 +645,16 @@ async fn round<'a>(
     context.metrics.fleet(name, &plan, fleet.index.untaken());
     let mut status = fleet::planned(&before, &resource, &plan, now);
     status.batch = fleet::batch(&plan.stamps);
-    status.starting = plan.start.as_ref().and_then(|gate| asks.starting(gate));
+    status.intents = plan.start.as_ref().and_then(|gate| asks.intent(gate)).into_iter().collect();
     let told = asking.ask(context, &asks, &plan.gates);
-    if plan.stamps.is_empty() && status.starting.is_none() {
+    if plan.stamps.is_empty() && status.intents.is_empty() {
         // Nothing is said before those were heard who are asked: that they were not would be news to nobody.
         let heard = Ok(Round::Wait(context.settings.idle_recheck));
         let again = fleet.index.next_try().map(|again| until(again, now));
         let again = [looked.again, again].into_iter().flatten().min();
         return if told { Ok(rest(actor, &resource, fleet, &plan, status).await?.within(again)) } else { heard };
     }
-    let starting = status.starting.clone();
+    let intents = status.intents.clone();
     if bug::active(Bug::BatchNotReserved) {
         status.batch = Vec::new();
     }
@@ -662,8 +662,8 @@ async fn round<'a>(
     owner::record(actor, &resource, fleet::reserving(&before, status)).await?;
     fleet.wrote = Some(Instant::now());
     tell_plan(actor, &resource, &plan).await;
-    if let Some(starting) = &starting {
-        let started = asks.start(actor, starting).await;
+    if !intents.is_empty() {
+        let started = asks.carry_out(actor, &intents).await;
         told_if_refused(actor, name, Reason::AwaitingHook, started).await?;
         asking.forget();
     }

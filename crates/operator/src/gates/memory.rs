@@ -75,7 +75,7 @@ impl Memory {
 
     /// Nothing is wanted of this resource.
     pub fn forget(&self, asker: &Asker) {
-        self.kept().said.retain(|(of, _), _| *of != asker.uid);
+        self.kept().said.retain(|(of, _), _| *of != asker.maker.uid);
     }
 
     /// The condition of this text, read once.
@@ -99,5 +99,5 @@ impl Memory {
 }
 
 fn key(asker: &Asker, gate: &str) -> (String, String) {
-    (asker.uid.clone(), gate.to_owned())
+    (asker.maker.uid.clone(), gate.to_owned())
 }

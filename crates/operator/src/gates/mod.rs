@@ -18,7 +18,6 @@ mod webhook;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use windlass_api::quorum_cluster::{Analysis, ObjectCheck, ServiceRef};
@@ -28,21 +27,15 @@ use windlass_plan::{
 };
 
 pub use self::memory::Memory;
-use crate::Context;
+use crate::{Context, jobs::Maker};
 
 /// Who asks: all that a gate needs to know of the resource that describes it.
 #[derive(Clone, Debug)]
 pub struct Asker {
-    /// Its kind, for messages.
-    pub kind: &'static str,
-    /// Which it is.
-    pub uid: String,
-    /// Where its objects, Services, Secrets and CronJobs are.
-    pub namespace: String,
+    /// Which it is, where its objects, Services, Secrets and CronJobs are, and who owns its Jobs.
+    pub maker: Maker,
     /// What makes one time that a gate is asked another than the time before: what is wanted, and which upgrade it is.
     pub occasion: String,
-    /// Who owns its Jobs.
-    pub owner: Option<OwnerReference>,
     /// What webhooks are told of it.
     pub about: Map<String, Value>,
 }

@@ -47,7 +47,7 @@ async fn read(context: &Context, asker: &Asker, objects: &Objects) -> Result<Vec
     if capabilities.scope != Scope::Namespaced {
         return Err(format!("{what} is in no namespace"));
     }
-    let namespace = &asker.namespace;
+    let namespace = &asker.maker.namespace;
     let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), namespace, &kind);
     let found = match name {
         Some(name) => get(context, &format!("{what} {namespace}/{name}"), &api, name).await.map(Vec::from_iter),

@@ -32,7 +32,7 @@ pub async fn reach(
     purpose: Purpose,
 ) -> Result<(Peer, Arc<dyn Transport>), String> {
     let ServiceRef { name, namespace, port, path: _, ca_secret } = service;
-    let own = &asker.namespace;
+    let own = &asker.maker.namespace;
     let namespace = namespace.as_ref().unwrap_or(own);
     let whole = format!("{namespace}/{name}");
     if namespace != own && !is_allowed(&context.settings.allowed_services, &whole, *port, purpose) {

@@ -1,30 +1,31 @@
 //! Has the nodes pull the new image before anybody stops: a Job for each, bound to its node, and what became of it (ADR 0012).
 //!
-//! A Job can't be fenced (H6): one that comes late pulls an image, ends, and goes. Its name is made of what it does, so that two requests
-//! make one, and a take-over makes those that its predecessor may be about to make. Whether one of that name is ours is told by its owner.
+//! One that comes late pulls an image, ends, and goes (H6). Its name is made of what it does.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use futures::future::join_all;
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
-    batch::v1::{Job, JobSpec},
-    core::v1::{Container, Pod, PodSpec, PodTemplateSpec, Toleration},
+    core::v1::{Container, Pod, PodSpec, Toleration},
 };
-use kube::{Resource, ResourceExt, api::ObjectMeta};
+use kube::ResourceExt;
 use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
     Fact, Trouble,
     strategy::pulls::{Pull, Pulls},
 };
 
-use super::{State, create, find, labels, nobody, nothing_allowed, pods_of, state};
-use crate::{Context, actor::Actor, digest::digest, error::Error, trouble::diagnose};
+use super::{Draft, Maker, Seen, State, powerless};
+use crate::{Context, digest::digest, error::Error, trouble::diagnose};
 
 /// How long a Job that has ended stays: until then nobody has to be asked again.
-const KEPT_SECONDS: i32 = 60 * 60;
+const KEPT: Duration = Duration::from_hours(1);
 /// How long it is tried beyond the time after which a person is called: as long as it is, the registry's words are there to be told.
-const LONGER_SECONDS: i64 = 60 * 60;
+const LONGER: Duration = Duration::from_hours(1);
 /// The container whose image it is.
 const CONTAINER: &str = "pull";
 
@@ -37,8 +38,10 @@ pub async fn read(
     pods: &[Pod],
 ) -> Fact<Pulls> {
     let nodes = nodes_without(pods, &resource.spec.workload.container, &image);
+    let maker = Maker::of(resource);
     let asked = nodes.into_iter().map(async |node| {
-        let pull = look(context, resource, &job(resource, set, &image, &node)).await?;
+        let name = name(resource, &pod(resource, set, &image, &node));
+        let pull = look(context, &maker, &name).await?;
         Ok((node, pull))
     });
     match join_all(asked).await.into_iter().collect::<Result<BTreeMap<_, _>, Error>>() {
@@ -57,26 +60,26 @@ fn nodes_without(pods: &[Pod], container: &str, image: &str) -> BTreeSet<String>
     pods.iter().filter(|pod| !runs(pod)).filter_map(node).collect()
 }
 
-async fn look(context: &Context, resource: &QuorumCluster, asked: &Job) -> Result<Pull, Error> {
-    let (name, namespace) = (asked.name_any(), resource.namespace().unwrap_or_default());
-    let Some(job) = find(context, &namespace, &name).await? else { return Ok(Pull::Missing) };
-    let pods = pods_of(context, &namespace, &job).await?;
-    Ok(judge(resource.uid().as_deref(), &job, &pods))
+async fn look(context: &Context, maker: &Maker, name: &str) -> Result<Pull, Error> {
+    let seen = maker.look(context, name).await?;
+    let pods = match &seen.state {
+        State::Running | State::Failed(_) => maker.pods(context, &seen).await?,
+        State::Missing | State::Foreign(_) | State::Complete => Vec::new(),
+    };
+    Ok(judge(seen, &pods))
 }
 
-/// What became of the image where this Job and its pods are.
-fn judge(owner: Option<&str>, job: &Job, pods: &[Pod]) -> Pull {
+/// What became of the image where this Job and its pods are. What a Job of somebody else's did was not for us.
+fn judge(Seen { state, since, .. }: Seen, pods: &[Pod]) -> Pull {
     let told: Vec<Result<(), String>> = pods.iter().filter_map(pulled).collect();
     let trouble = told.iter().find_map(|told| told.clone().err());
-    match state(job, owner, "QuorumCluster") {
-        // What its pods did was not for us.
+    match state {
+        State::Missing => Pull::Missing,
         State::Foreign(why) => Pull::Failed(why),
         State::Complete => Pull::Done,
         State::Running | State::Failed(_) if told.contains(&Ok(())) => Pull::Done,
         State::Failed(why) => Pull::Failed(trouble.unwrap_or(why)),
-        State::Running => {
-            Pull::Running { since: job.creation_timestamp().map(|time| time.0).unwrap_or_default(), trouble }
-        }
+        State::Running => Pull::Running { since, trouble },
     }
 }
 
@@ -106,48 +109,11 @@ fn pulled(pod: &Pod) -> Option<Result<(), String>> {
     }
 }
 
-/// Makes the Jobs that pull this image on these nodes.
-pub async fn start(
-    actor: Actor<'_>,
-    resource: &QuorumCluster,
-    set: &StatefulSet,
-    image: &str,
-    nodes: &[String],
-) -> Result<(), Error> {
-    let namespace = resource.namespace().unwrap_or_default();
-    for node in nodes {
-        match create(actor, &namespace, &job(resource, set, image, node)).await {
-            Err(error) if error.is_conflict() => {}
-            other => other?,
-        }
-    }
-    Ok(())
-}
-
-fn job(resource: &QuorumCluster, set: &StatefulSet, image: &str, node: &str) -> Job {
+/// The Job that pulls this image on this node. The kubelet tries again by itself; a container that ends badly has its image.
+pub fn draft(resource: &QuorumCluster, set: &StatefulSet, image: &str, node: &str) -> Draft {
     let pod = pod(resource, set, image, node);
-    let deadline = translate::pull_deadline(&resource.spec).ok().flatten().unwrap_or_default();
-    let seconds = i64::try_from(deadline.as_secs()).unwrap_or(i64::MAX).saturating_add(LONGER_SECONDS);
-    Job {
-        metadata: ObjectMeta {
-            name: Some(name(resource, &pod)),
-            labels: Some(labels(CONTAINER)),
-            owner_references: resource.controller_owner_ref(&()).map(|owner| vec![owner]),
-            ..ObjectMeta::default()
-        },
-        spec: Some(JobSpec {
-            // The kubelet tries again by itself; a container that ends badly has its image.
-            backoff_limit: Some(0),
-            active_deadline_seconds: Some(seconds),
-            ttl_seconds_after_finished: Some(KEPT_SECONDS),
-            template: PodTemplateSpec {
-                metadata: Some(ObjectMeta { labels: Some(labels(CONTAINER)), ..ObjectMeta::default() }),
-                spec: Some(pod),
-            },
-            ..JobSpec::default()
-        }),
-        ..Job::default()
-    }
+    let deadline = translate::pull_deadline(&resource.spec).ok().flatten().unwrap_or_default().saturating_add(LONGER);
+    Draft::of_pod(name(resource, &pod), CONTAINER, pod, deadline, KEPT)
 }
 
 /// A pod that needs its image and little else: bound to the node, whatever keeps others from it, and with what the members pull with.
@@ -157,32 +123,25 @@ fn pod(resource: &QuorumCluster, set: &StatefulSet, image: &str, node: &str) -> 
         let named = |container: &&Container| container.name == resource.spec.workload.container;
         pod.containers.iter().find(named)
     });
+    let container = Container {
+        name: CONTAINER.to_owned(),
+        image: Some(image.to_owned()),
+        image_pull_policy: managed.and_then(|container| container.image_pull_policy.clone()),
+        // An image that has no such program is pulled all the same, and then fails to start.
+        command: Some(vec!["true".to_owned()]),
+        ..Container::default()
+    };
     PodSpec {
-        restart_policy: Some("Never".to_owned()),
         node_name: Some(node.to_owned()),
         tolerations: Some(vec![Toleration { operator: Some("Exists".to_owned()), ..Toleration::default() }]),
         image_pull_secrets: template.and_then(|pod| pod.image_pull_secrets.clone()),
-        service_account_name: template.and_then(|pod| pod.service_account_name.clone()),
-        // The account is there for its pull secrets.
-        automount_service_account_token: Some(false),
-        enable_service_links: Some(false),
         termination_grace_period_seconds: Some(0),
-        security_context: Some(nobody()),
-        containers: vec![Container {
-            name: CONTAINER.to_owned(),
-            image: Some(image.to_owned()),
-            image_pull_policy: managed.and_then(|container| container.image_pull_policy.clone()),
-            // An image that has no such program is pulled all the same, and then fails to start.
-            command: Some(vec!["true".to_owned()]),
-            security_context: Some(nothing_allowed()),
-            ..Container::default()
-        }],
-        ..PodSpec::default()
+        // The account is there for its pull secrets.
+        ..powerless(template.and_then(|pod| pod.service_account_name.clone()), container)
     }
 }
 
-/// A name that another image, another node, other pull secrets or another request to try again do not share. At most 63 characters, for it is
-/// a label's value, too.
+/// A name that another image, another node, other pull secrets or another request to try again do not share.
 fn name(resource: &QuorumCluster, pod: &PodSpec) -> String {
     let spec = serde_json::to_value(pod).unwrap_or_default().to_string();
     let requests = &resource.spec.requests;
@@ -196,7 +155,7 @@ mod tests {
     use serde_json::{Value, json};
     use windlass_plan::strategy::pulls::Pull;
 
-    use super::{job, judge, nodes_without};
+    use super::{super::Maker, Seen, draft, judge, nodes_without};
 
     #[expect(clippy::needless_pass_by_value, reason = "callers write the JSON in place")]
     fn pods(status: Value) -> Vec<k8s_openapi::api::core::v1::Pod> {
@@ -204,14 +163,17 @@ mod tests {
         vec![serde_json::from_value(pod).unwrap()]
     }
 
-    fn found(owner: &str, conditions: &Value) -> k8s_openapi::api::batch::v1::Job {
-        serde_json::from_value(json!({
+    fn found(owner: &str, conditions: &Value) -> Seen {
+        let job: k8s_openapi::api::batch::v1::Job = serde_json::from_value(json!({
             "metadata": {"name": "j", "creationTimestamp": "2026-05-05T10:00:00Z", "ownerReferences": [
                 {"apiVersion": "v1", "kind": "QuorumCluster", "name": "pd", "uid": owner, "controller": true},
             ]},
             "status": {"conditions": conditions},
         }))
-        .unwrap()
+        .unwrap();
+        let mut resource = resource(None);
+        resource.metadata.uid = Some("uid".into());
+        Maker::of(&resource).see("j", Some(&job))
     }
 
     fn container(state: &Value, image: &str) -> Value {
@@ -256,7 +218,7 @@ mod tests {
         #[case] expected: &str,
         #[case] words: Option<&str>,
     ) {
-        let (said, trouble) = word(judge(Some("uid"), &found("uid", &json!([])), &pods(status)));
+        let (said, trouble) = word(judge(found("uid", &json!([])), &pods(status)));
         assert_eq!((said, trouble.as_deref()), (expected, words));
     }
 
@@ -264,23 +226,20 @@ mod tests {
     fn a_job_that_has_ended_says_whether_it_is() {
         let ended =
             |kind: &str| json!([{"type": kind, "status": "True", "reason": "DeadlineExceeded", "message": "too long"}]);
-        assert_eq!(judge(Some("uid"), &found("uid", &ended("Complete")), &[]), Pull::Done);
-        let (said, why) = word(judge(Some("uid"), &found("uid", &ended("Failed")), &[]));
+        assert_eq!(judge(found("uid", &ended("Complete")), &[]), Pull::Done);
+        let (said, why) = word(judge(found("uid", &ended("Failed")), &[]));
         assert_eq!((said, why.as_deref()), ("failed", Some("Job j has failed: DeadlineExceeded: too long")));
         // An image without the program: the Job has failed, and the image is there.
         let broken = pods(super::tests::ended("StartError", "pd@sha256:1"));
-        assert_eq!(judge(Some("uid"), &found("uid", &ended("Failed")), &broken), Pull::Done);
+        assert_eq!(judge(found("uid", &ended("Failed")), &broken), Pull::Done);
         let refused = pods(waiting("ErrImagePull", "manifest unknown"));
-        assert_eq!(
-            word(judge(Some("uid"), &found("uid", &ended("Failed")), &refused)).1.as_deref(),
-            Some("manifest unknown")
-        );
+        assert_eq!(word(judge(found("uid", &ended("Failed")), &refused)).1.as_deref(), Some("manifest unknown"));
     }
 
     #[test]
     fn a_job_of_somebody_elses_is_not_believed() {
         let complete = json!([{"type": "Complete", "status": "True"}]);
-        assert_eq!(word(judge(Some("uid"), &found("another", &complete), &[])).0, "failed");
+        assert_eq!(word(judge(found("another", &complete), &[])).0, "failed");
     }
 
     #[test]
@@ -321,9 +280,14 @@ mod tests {
         .unwrap()
     }
 
+    fn made(retry: Option<&str>, secret: &str, image: &str, node: &str) -> k8s_openapi::api::batch::v1::Job {
+        let resource = resource(retry);
+        Maker::of(&resource).job(draft(&resource, &set(secret), image, node))
+    }
+
     #[test]
     fn a_job_pulls_as_the_members_do_and_can_do_nothing_else() {
-        let job = serde_json::to_value(job(&resource(None), &set("registry"), "pd:2", "node-1")).unwrap();
+        let job = serde_json::to_value(made(None, "registry", "pd:2", "node-1")).unwrap();
         assert!(job["metadata"]["name"].as_str().is_some_and(|name| name.len() <= 63), "{}", job["metadata"]["name"]);
         assert_eq!((&job["spec"]["backoffLimit"], &job["spec"]["activeDeadlineSeconds"]), (&json!(0), &json!(3900)));
         let pod = &job["spec"]["template"]["spec"];
@@ -339,7 +303,7 @@ mod tests {
     #[test]
     fn a_name_is_for_one_image_one_node_and_one_request() {
         let name = |retry: Option<&str>, secret: &str, image: &str, node: &str| {
-            job(&resource(retry), &set(secret), image, node).metadata.name.unwrap_or_default()
+            made(retry, secret, image, node).metadata.name.unwrap_or_default()
         };
         let first = name(None, "registry", "pd:2", "a");
         assert_eq!(first, name(None, "registry", "pd:2", "a"));

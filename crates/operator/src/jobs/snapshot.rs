@@ -3,16 +3,14 @@
 //! Its name comes from the custom resource's uid and the attempt's number; it ends by itself at its deadline; and what it does is harmless to
 //! the quorum, also when it comes late.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
-use k8s_openapi::api::{
-    batch::v1::{Job, JobSpec},
-    core::v1::{
-        ConfigMapVolumeSource, Container, EmptyDirVolumeSource, PersistentVolumeClaimVolumeSource, Pod,
-        PodSecurityContext, PodSpec, PodTemplateSpec, ProjectedVolumeSource, SecretVolumeSource,
-        ServiceAccountTokenProjection, Volume, VolumeMount, VolumeProjection,
-    },
+use k8s_openapi::api::core::v1::{
+    ConfigMapVolumeSource, Container, EmptyDirVolumeSource, PersistentVolumeClaimVolumeSource, Pod, PodSpec,
+    ProjectedVolumeSource, SecretVolumeSource, ServiceAccountTokenProjection, Volume, VolumeMount, VolumeProjection,
 };
-use kube::{Resource, ResourceExt, api::ObjectMeta};
+use kube::ResourceExt;
 use windlass_api::{
     QuorumCluster,
     executor::{Ending, Outcome},
@@ -26,17 +24,13 @@ use windlass_plan::{
 };
 use windlass_systems::transport::Peer;
 
-use super::{KEPT_SECONDS, State, USER, create, find, labels, nobody, nothing_allowed, pods_of, state};
+use super::{Draft, KEPT, Maker, Seen, State, USER, powerless};
 use crate::{
     Context, Settings,
-    actor::Actor,
     error::Error,
     members::{account::audience, system::capabilities},
     queue::Key,
 };
-
-/// Whose Jobs these are.
-const KIND: &str = "QuorumCluster";
 
 /// What a snapshot's Job is made with.
 pub struct Means<'a> {
@@ -46,52 +40,39 @@ pub struct Means<'a> {
     pub members: Vec<&'a Peer>,
 }
 
-/// A Job and its pods, as read.
-#[derive(Clone, Debug)]
-pub struct Task {
-    /// The Job.
-    pub job: Job,
-    /// Its pods, read once it has ended.
-    pub pods: Vec<Pod>,
-}
-
 /// The name of the Job that makes an attempt: no two attempts share one, nor do two resources.
 pub fn job_name(resource: &QuorumCluster, attempt: &Attempt) -> String {
     format!("windlass-snapshot-{}-{}", resource.uid().unwrap_or_default(), attempt.number)
 }
 
-/// The Job of the last attempt, if there is one that an upgrade may still begin with. What can't be read is not known, and holds
+/// What became of the last attempt, if there is one that an upgrade may still begin with. What can't be read is not known, and holds
 /// nothing else up.
-pub async fn read(context: &Context, resource: &QuorumCluster) -> Fact<Option<Box<Task>>> {
+pub async fn read(context: &Context, resource: &QuorumCluster) -> Fact<Progress> {
     let written = resource.status.as_ref().and_then(|status| status.snapshot.as_ref());
     let Some(attempt) = written.filter(|written| !written.spent).and_then(|written| translate::attempt(written).ok())
     else {
-        return Fact::Known(None);
+        return Fact::Known(Progress::Missing);
     };
-    let (name, namespace) = (job_name(resource, &attempt), resource.namespace().unwrap_or_default());
-    match task(context, &namespace, &name, resource.uid().as_deref()).await {
-        Ok(task) => Fact::Known(task.map(Box::new)),
+    match look(context, &Maker::of(resource), &job_name(resource, &attempt)).await {
+        Ok(progress) => Fact::Known(progress),
         Err(error) => Fact::Unknown(error.story()),
     }
 }
 
-async fn task(context: &Context, namespace: &str, name: &str, uid: Option<&str>) -> Result<Option<Task>, Error> {
-    let Some(job) = find(context, namespace, name).await? else { return Ok(None) };
-    let ended = matches!(state(&job, uid, KIND), State::Complete | State::Failed(_));
-    let pods = if ended { pods_of(context, namespace, &job).await? } else { Vec::new() };
-    Ok(Some(Task { job, pods }))
+async fn look(context: &Context, maker: &Maker, name: &str) -> Result<Progress, Error> {
+    let seen = maker.look(context, name).await?;
+    let pods = match &seen.state {
+        State::Complete | State::Failed(_) => maker.pods(context, &seen).await?,
+        State::Missing | State::Foreign(_) | State::Running => Vec::new(),
+    };
+    Ok(judge(seen, &pods))
 }
 
-/// What became of the snapshot.
-pub fn progress(resource: &QuorumCluster, task: &Fact<Option<Box<Task>>>) -> Fact<Progress> {
-    let task = match task {
-        Fact::Known(Some(task)) => task,
-        Fact::Known(None) => return Fact::Known(Progress::Missing),
-        Fact::Unknown(why) => return Fact::Unknown(why.clone()),
-    };
-    let Task { job, pods } = task.as_ref();
-    let name = job.name_any();
-    Fact::Known(match state(job, resource.uid().as_deref(), KIND) {
+/// What became of the snapshot where this Job and its pods are.
+fn judge(Seen { name, state, .. }: Seen, pods: &[Pod]) -> Progress {
+    match state {
+        State::Missing => Progress::Missing,
+        State::Running => Progress::Running,
         State::Foreign(why) => Progress::Failed(why),
         State::Complete => match ending(pods) {
             Some(Ending::Done(Outcome::Snapshot(stored))) => {
@@ -105,8 +86,7 @@ pub fn progress(resource: &QuorumCluster, task: &Fact<Option<Box<Task>>>) -> Fac
             Some(Ending::Failed(failure)) => format!("{} ({})", failure.message, failure.class),
             Some(Ending::Done(_)) | None => why,
         }),
-        State::Running => Progress::Running,
-    })
+    }
 }
 
 /// What the container that ended last left behind.
@@ -139,73 +119,35 @@ fn is_of(image: &str, allowed: &str) -> bool {
     image == allowed || (whole && (image.registry(), image.repository()) == (allowed.registry(), allowed.repository()))
 }
 
-/// The attempt whose Job is not there, and which a predecessor may be about to make (H1): later than its deadline it would do nothing.
-pub fn pending(resource: &QuorumCluster, task: &Fact<Option<Box<Task>>>, now: Timestamp) -> Option<Attempt> {
-    let written = resource.status.as_ref()?.snapshot.as_ref().filter(|written| !written.spent)?;
-    let attempt = translate::attempt(written).ok()?;
+/// The attempt of this number and its deadline, as long as its Job does anything: an upgrade has not begun with it, and that is not over.
+pub fn open(resource: &QuorumCluster, number: i32, now: Timestamp) -> Option<(Attempt, Duration)> {
+    let written = resource.status.as_ref()?.snapshot.as_ref();
+    let attempt = translate::attempt(written.filter(|written| written.attempt == number && !written.spent)?).ok()?;
     let deadline = translate::snapshot_deadline(&resource.spec).ok()??;
-    let missing = matches!(task, Fact::Known(None));
-    (missing && now < attempt.since.saturating_add(deadline).ok()?).then_some(attempt)
+    (now < attempt.since.saturating_add(deadline).ok()?).then_some((attempt, deadline))
 }
 
-/// Makes the Job of an attempt.
-pub async fn start(
-    actor: Actor<'_>,
-    resource: &QuorumCluster,
-    means: &Means<'_>,
-    attempt: &Attempt,
-) -> Result<(), Error> {
-    let Some(backup) = &resource.spec.backup else { return Err(Error::Gone("spec.backup".into())) };
-    let Some(image) = means.image else { return Err(Error::Gone("the executor's image".into())) };
-    let job = job(resource, &means.members, attempt, backup, image.to_owned())?;
-    create(actor, &resource.namespace().unwrap_or_default(), &job).await
-}
-
-fn job(
-    resource: &QuorumCluster,
-    members: &[&Peer],
-    attempt: &Attempt,
-    backup: &Backup,
-    image: String,
-) -> Result<Job, Error> {
-    let Ok(Some(deadline)) = translate::snapshot_deadline(&resource.spec) else {
-        return Err(Error::Gone("spec.backup.preUpgradeSnapshot".into()));
-    };
+/// The Job that makes the attempt of this number. Another try is another attempt, and a person's decision.
+pub fn draft(resource: &QuorumCluster, means: &Means<'_>, number: i32, now: Timestamp) -> Result<Draft, Error> {
+    let gone = |what: &str| Error::Gone(what.to_owned());
+    let (attempt, deadline) = open(resource, number, now).ok_or_else(|| gone("the time for that snapshot"))?;
+    let backup = resource.spec.backup.as_ref().ok_or_else(|| gone("spec.backup"))?;
+    let image = means.image.ok_or_else(|| gone("the executor's image"))?;
     let not_after = attempt.since.saturating_add(deadline).unwrap_or(Timestamp::MAX);
     let mut pod = Mounted::default();
     pod.say("executor");
     pod.say("snapshot");
     pod.option("system", resource.spec.system.type_.name());
-    for peer in members {
+    for peer in &means.members {
         let Peer { pod: called, address, port, server_name, tls: _ } = peer;
         pod.option("member", &format!("{called}={server_name}:{port}@{address}"));
     }
     pod.option("not-after", &not_after.to_string());
-    pod.option("file", &file(resource, attempt));
+    pod.option("file", &file(resource, &attempt));
     pod.credentials(resource);
     pod.destination(backup);
-    let labels = labels("snapshot");
-    let seconds = i64::try_from(deadline.as_secs()).unwrap_or(i64::MAX);
-    Ok(Job {
-        metadata: ObjectMeta {
-            name: Some(job_name(resource, attempt)),
-            labels: Some(labels.clone()),
-            owner_references: resource.controller_owner_ref(&()).map(|owner| vec![owner]),
-            ..ObjectMeta::default()
-        },
-        spec: Some(JobSpec {
-            // Another try is another attempt, and a person's decision.
-            backoff_limit: Some(0),
-            active_deadline_seconds: Some(seconds),
-            ttl_seconds_after_finished: Some(KEPT_SECONDS),
-            template: PodTemplateSpec {
-                metadata: Some(ObjectMeta { labels: Some(labels), ..ObjectMeta::default() }),
-                spec: Some(pod.spec(image, backup.service_account_name.clone())),
-            },
-            ..JobSpec::default()
-        }),
-        ..Job::default()
-    })
+    let pod = pod.spec(image.to_owned(), backup.service_account_name.clone());
+    Ok(Draft::of_pod(job_name(resource, &attempt), "snapshot", pod, deadline, KEPT))
 }
 
 /// What the snapshot is called: the set, when it was asked for, and by which attempt.
@@ -345,26 +287,19 @@ impl Mounted {
 
     fn spec(self, image: String, account: String) -> PodSpec {
         let Self { arguments, volumes, mounts } = self;
-        PodSpec {
-            restart_policy: Some("Never".to_owned()),
-            service_account_name: Some(account),
-            // It asks Kubernetes for nothing.
-            automount_service_account_token: Some(false),
-            enable_service_links: Some(false),
-            security_context: Some(PodSecurityContext { fs_group: Some(USER), ..nobody() }),
-            containers: vec![Container {
-                name: "executor".to_owned(),
-                image: Some(image),
-                args: Some(arguments),
-                volume_mounts: Some(mounts),
-                // One that dies before it can say why has said something.
-                termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
-                security_context: Some(nothing_allowed()),
-                ..Container::default()
-            }],
-            volumes: Some(volumes),
-            ..PodSpec::default()
-        }
+        let container = Container {
+            name: "executor".to_owned(),
+            image: Some(image),
+            args: Some(arguments),
+            volume_mounts: Some(mounts),
+            // One that dies before it can say why has said something.
+            termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
+            ..Container::default()
+        };
+        let mut pod = powerless(Some(account), container);
+        pod.security_context.get_or_insert_default().fs_group = Some(USER);
+        pod.volumes = Some(volumes);
+        pod
     }
 }
 

@@ -3,18 +3,15 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::StatefulSet;
 use windlass_plan::{
     bug::{self, Bug},
-    strategy::step::{JobStep, Step as _},
+    strategy::step::Step as _,
 };
 
 use crate::{
     actor::Actor,
     error::Error,
-    gates::job,
-    jobs::{pull, snapshot},
-    quorum::{gates, observe::Observed, pass::Recorded, strategy::Strategy},
+    quorum::{intents, observe::Observed, pass::Recorded, strategy::Strategy},
 };
 
 /// Carries out a step on what was observed.
@@ -30,30 +27,8 @@ pub async fn execute<S: Strategy>(
     }
     match step.job() {
         // Boxed: a Job is a large thing to hold.
-        Some(job) => Box::pin(start(actor, recorded, observed, set, job)).await,
+        Some(job) => Box::pin(intents::carry_out(actor, recorded.resource(), observed, set, job)).await,
         None => S::execute(actor, recorded, observed, set, step).await,
-    }
-}
-
-/// Has a Job do it.
-async fn start(
-    actor: Actor<'_>,
-    recorded: &Recorded,
-    observed: &Observed,
-    set: &StatefulSet,
-    job: &JobStep,
-) -> Result<(), Error> {
-    let resource = recorded.resource();
-    match job {
-        JobStep::TakeSnapshot { attempt } => snapshot::start(actor, resource, &observed.means(), attempt).await,
-        JobStep::Answer { gate } => {
-            let (asker, questions) = (gates::asker(resource), gates::questions(resource, set));
-            match job::starting(&questions, gate) {
-                Some(starting) => job::start(actor, &asker, &questions, &starting).await,
-                None => Err(Error::Gone(gate.clone())),
-            }
-        }
-        JobStep::PullImage { image, nodes } => pull::start(actor, resource, set, image, nodes).await,
     }
 }
 

@@ -19,6 +19,7 @@ use windlass_plan::{
 use crate::{
     Context,
     gates::{self, Answers, Asker, Of, Question, analysis, check, hook_name, job},
+    jobs::Maker,
     quorum::{
         nodes::{self, Nodes},
         observe::Observed,
@@ -27,15 +28,12 @@ use crate::{
 
 /// A QuorumCluster asks in its own namespace.
 pub fn asker(resource: &QuorumCluster) -> Asker {
-    let uid = resource.uid().unwrap_or_default();
+    let maker = Maker::of(resource);
     let begun = resource.status.as_ref().and_then(|status| status.upgrade.as_ref()).map(|upgrade| upgrade.started_at.0);
     let begun = begun.map(|begun| begun.to_string()).unwrap_or_default();
     Asker {
-        kind: "QuorumCluster",
-        namespace: resource.namespace().unwrap_or_default(),
-        occasion: format!("{uid} {} {begun}", resource.meta().generation.unwrap_or_default()),
-        uid,
-        owner: resource.controller_owner_ref(&()),
+        occasion: format!("{} {} {begun}", maker.uid, resource.meta().generation.unwrap_or_default()),
+        maker,
         about: about(resource),
     }
 }

@@ -8,6 +8,7 @@ pub mod budget;
 pub mod execute;
 pub mod finalize;
 pub mod gates;
+pub mod intents;
 pub mod nodes;
 pub mod observe;
 pub mod owners;

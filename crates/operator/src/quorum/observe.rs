@@ -7,7 +7,11 @@ use kube::{Api, ResourceExt, core::Selector};
 use serde_json::Value;
 use tokio::time::Instant;
 use windlass_api::{QuorumCluster, quorum_cluster::Trigger, reading, translate};
-use windlass_plan::{Fact, Hold, Reason, strategy::pulls::Pulls, trouble::Log};
+use windlass_plan::{
+    Fact, Hold, Reason,
+    strategy::{pulls::Pulls, snapshot::Progress},
+    trouble::Log,
+};
 use windlass_systems::{http, secret::Secret as Token, transport::Peer};
 
 use crate::{
@@ -17,7 +21,7 @@ use crate::{
     gates::Answers,
     jobs::{
         pull,
-        snapshot::{self, Means, Task},
+        snapshot::{self, Means},
     },
     lenient::Whole,
     live::{Read, get, get_raw, is_owned, list, list_as, readable},
@@ -65,8 +69,8 @@ pub struct Observed {
     pub tls: Option<TlsMaterial>,
     /// The token that was shown, where the system wants one.
     pub token: Option<Token>,
-    /// The Job of the last attempt to take a snapshot.
-    pub task: Fact<Option<Box<Task>>>,
+    /// What became of the last attempt to take a snapshot.
+    pub snapshot: Fact<Progress>,
     /// What executor Jobs run, or what is wrong with it.
     pub executor_image: Result<String, Hold>,
     /// What the gates said that are asked elsewhere.
@@ -96,7 +100,7 @@ impl Observed {
             http: Ok(None),
             tls: None,
             token: None,
-            task: Fact::Known(None),
+            snapshot: Fact::Known(Progress::Missing),
             executor_image: Err(Hold::new(Reason::InvalidSpec, why)),
             answers: Answers::new(),
             pulls: Fact::Unknown(why.to_owned()),
@@ -247,7 +251,7 @@ async fn read(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     // Where none of them took most of the time, what was read before they were asked did.
     let slowest = took.into_iter().chain([(API, since.elapsed() / 2)]).max_by_key(|(_, took)| *took);
     let slowest = slowest.map_or(API, |(what, _)| what);
-    let ((seen, tls, token), nodes, (task, pulls)) = (members.0, nodes.0?, jobs.0);
+    let ((seen, tls, token), nodes, (snapshot, pulls)) = (members.0, nodes.0?, jobs.0);
     let (answers, logs) = (answers.0, logs.0);
     let executor_image = snapshot::image(&context.settings, resource);
     Ok(Observed {
@@ -264,7 +268,7 @@ async fn read(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
         http,
         tls,
         token,
-        task,
+        snapshot,
         executor_image,
         answers,
         pulls,

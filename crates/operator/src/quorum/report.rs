@@ -3,7 +3,7 @@
 use windlass_api::{
     QuorumCluster, QuorumClusterStatus, Word,
     conditions::{Verdict, conditions},
-    status::{Phase, Pulling},
+    status::Phase,
     translate,
 };
 use windlass_plan::{
@@ -13,14 +13,14 @@ use windlass_plan::{
         Record,
         decision::{Decision, Plan},
         snapshot::Progress,
-        step::{JobStep, Step},
+        step::Step,
     },
 };
 
 use crate::{
-    gates::job,
     jobs::snapshot,
-    quorum::{gates, observe::Observed, strategy::Strategy},
+    owner::Owner,
+    quorum::{intents, observe::Observed, strategy::Strategy},
 };
 
 /// The status after a hold that no plan was made of.
@@ -64,7 +64,6 @@ pub fn planned<S: Strategy>(
     }
     // What could be read has its own.
     status.contest = None;
-    note_job(&mut status, resource, observed, step.and_then(Step::job));
     status.snapshot = plan.attempt.as_ref().map(|attempt| {
         let job = snapshot::job_name(resource, attempt);
         translate::written_attempt(attempt, job)
@@ -97,21 +96,9 @@ pub fn planned<S: Strategy>(
     status.members = S::members(resource, view, plan.record.as_ref());
     let way = plan.record.as_ref().map(|record| format!("{} to {}: ", record.from(), record.target()));
     conclude(&mut status, resource, &plan.decision, &way.unwrap_or_default(), now);
+    let job = step.and_then(Step::job);
+    status.intents = intents::reserved(&resource.saying(status.clone()), observed.set.as_ref(), seen, job, now);
     status
-}
-
-/// Notes the Jobs that are about to be made: a successor makes them first, and a late request misses (H1).
-fn note_job(status: &mut QuorumClusterStatus, resource: &QuorumCluster, observed: &Observed, job: Option<&JobStep>) {
-    (status.starting, status.pulling) = (None, None);
-    match (job, &observed.set) {
-        (Some(JobStep::Answer { gate }), Some(set)) => {
-            status.starting = job::starting(&gates::questions(resource, set), gate);
-        }
-        (Some(JobStep::PullImage { image, nodes }), _) => {
-            status.pulling = Some(Pulling { image: image.clone(), nodes: nodes.clone() });
-        }
-        (Some(JobStep::Answer { .. }), None) | (Some(JobStep::TakeSnapshot { .. }) | None, _) => {}
-    }
 }
 
 /// The version that every member is known to run (H40).

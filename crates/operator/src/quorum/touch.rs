@@ -3,15 +3,13 @@
 
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod, policy::v1::PodDisruptionBudget};
 use kube::{Api, Resource, ResourceExt, api::Patch};
-use windlass_api::{QuorumCluster, status::Pulling};
+use windlass_api::QuorumCluster;
 
 use crate::{
     actor::{Actor, TOUCHED, as_us, key, mark, touching},
-    error::{Class, Error},
-    gates::job,
-    jobs::{pull, snapshot},
+    error::Error,
     lenient::Whole,
-    quorum::{budget, gates, observe::Observed},
+    quorum::{budget, intents, observe::Observed},
 };
 
 /// Moves the resourceVersion of everything that a predecessor may be writing to, or we ourselves without having been answered, so that
@@ -24,32 +22,7 @@ pub async fn touch(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observ
         // What the predecessor may be about to create must be there already for its request to miss.
         budget::create(actor, resource, set, budget::nothing()).await?;
     }
-    if let Some(starting) = resource.status.as_ref().and_then(|status| status.starting.as_ref()) {
-        let (asker, questions) = (gates::asker(resource), gates::questions(resource, set));
-        match Box::pin(job::start(actor, &asker, &questions, starting)).await {
-            // It is there by now; or nobody may make it, or there is nothing to make it from, for the predecessor neither.
-            Err(error) if error.is_conflict() || matches!(error.class(), Class::Refused | Class::Stale) => {}
-            other => other?,
-        }
-    }
-    let pulling = resource.status.as_ref().and_then(|status| status.pulling.as_ref());
-    if let Some(Pulling { image, nodes }) = pulling {
-        match Box::pin(pull::start(actor, resource, set, image, nodes)).await {
-            // Nobody may make them, the predecessor neither.
-            Err(error) if error.class() == Class::Refused => {}
-            other => other?,
-        }
-    }
-    let Some(attempt) = snapshot::pending(resource, &observed.task, actor.context.clock.now())
-        .filter(|_| observed.executor_image.is_ok())
-    else {
-        return Ok(());
-    };
-    match Box::pin(snapshot::start(actor, resource, &observed.means(), &attempt)).await {
-        // It is there by now; or nobody may make it, the predecessor neither.
-        Err(error) if error.is_conflict() || error.class() == Class::Refused => Ok(()),
-        other => other,
-    }
+    Box::pin(intents::settle(actor, resource, observed, set)).await
 }
 
 /// The part of it that is known by the StatefulSet alone: itself, its pods and our budget for them.

@@ -6,7 +6,6 @@ use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{Hold, MemberName, Quorum, Reason, Seen, Want};
 
 use crate::{
-    jobs::snapshot,
     members::{auth, system::capabilities},
     quorum::{
         gates,
@@ -67,7 +66,7 @@ pub fn seen(resource: &QuorumCluster, observed: &Observed, set: &StatefulSet) ->
         quorum: quorum(resource, observed),
         // One that can't be read is as good as none: its number is lost, and the next Job meets a name that is taken.
         attempt: status.snapshot.as_ref().and_then(|written| translate::attempt(written).ok()),
-        snapshot: snapshot::progress(resource, &observed.task),
+        snapshot: observed.snapshot.clone(),
         pulls: observed.pulls.clone(),
         resumed: resource.spec.requests.resume.is_some() && resource.spec.requests.resume != status.requests.resume,
         requests: translate::requests(&resource.spec, &status),

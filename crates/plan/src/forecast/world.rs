@@ -271,8 +271,8 @@ impl World {
         let absent = |pod: &&Pod| pod.is_up() && (self.returns(pod) || given_up(pod)) && joined(pod).is_none();
         let Some(pod) = self.view.pods.iter().find(absent).cloned() else { return false };
         let version = self.version_of(&pod);
-        let Fact::Known(members) = &mut self.view.quorum.members else { return false };
         let seat = Some(self.view.workload.seat(pod.index));
+        let Fact::Known(members) = &mut self.view.quorum.members else { return false };
         let new = || Member { seat, ..Member::unknown("it has not joined yet") };
         let member = members.entry(pod.name).or_insert_with(new);
         (member.healthy, member.trouble) = (Fact::Known(true), None);

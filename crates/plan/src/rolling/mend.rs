@@ -22,7 +22,10 @@ use crate::{
     quorum::can_spare_one,
     reason::Reason,
     rolling::{
-        gates::{ask::Ask, list::Gate, member},
+        gates::{
+            ask::{Ask, Gate},
+            member,
+        },
         known::{
             order::Order,
             record::Record,

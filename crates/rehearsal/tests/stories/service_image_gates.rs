@@ -267,7 +267,7 @@ fn e12_a_job_runs_once_and_is_waited_for(#[case] when: &str, #[case] changed: us
     assert_eq!(jobs.len(), 1);
     let owner = &jobs[0]["metadata"]["ownerReferences"][0];
     assert_eq!((&owner["kind"], &owner["uid"]), (&json!("ServiceImage"), &outcome.subject["metadata"]["uid"]));
-    assert_eq!(outcome.subject["status"]["starting"], Value::Null);
+    assert_eq!(outcome.subject["status"]["intents"], Value::Null);
 }
 
 #[test]

@@ -14,8 +14,7 @@ use crate::{
     reason::Reason,
     rolling::{
         gates::{
-            ask::Ask,
-            list::Gate,
+            ask::{Ask, Gate},
             member::{leader_known, members_known, pods_present, settled, spare_member},
             pace, window,
         },

@@ -6,8 +6,8 @@ use crate::{
     gate::GateState,
     rolling::{
         gates::{
-            ask::Ask,
-            list::{AFTER_UPGRADE, BEFORE_RESTART, Gate, POLICIES},
+            ask::{Ask, Gate},
+            list::{AFTER_UPGRADE, BEFORE_RESTART, POLICIES},
         },
         known::{record::Record, view::View},
         mend, order,
