@@ -7,10 +7,7 @@ use crate::{
     gate::{About, ExternalGate, Outcome, When},
     hold::Hold,
     quorum::MemberName,
-    rolling::{
-        Rolling,
-        known::{record::Record, view::View, workload::Pod},
-    },
+    rolling::known::{Rolling, record::Record, view::View, workload::Pod},
     strategy::{
         gates,
         seen::Seen,
