@@ -114,6 +114,11 @@ impl Error {
         self.code() == Some(409)
     }
 
+    /// There is one of that name already.
+    pub fn already_exists(&self) -> bool {
+        self.is_conflict() && self.status().is_some_and(|status| status.reason == "AlreadyExists")
+    }
+
     /// The API server has too much to do, and did nothing.
     pub fn is_throttled(&self) -> bool {
         self.code() == Some(429)

@@ -189,7 +189,7 @@ impl Quorum {
 
     /// How many entries `name` is behind the leader; known to be `None` where the system does not tell.
     pub fn lag(&self, name: &MemberName) -> Fact<Option<u64>> {
-        let position = |name: &MemberName| match self.member(name) {
+        let position = |name: &MemberName| match self.voter(name) {
             Some(member) => member.position.clone(),
             None => Fact::Unknown(format!("{name} is no member")),
         };

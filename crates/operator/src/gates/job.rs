@@ -64,6 +64,10 @@ pub async fn draft(
         Of::Objects(_) | Of::Prometheus(_) | Of::Webhook { .. } => None,
     });
     let Some(cron_job) = from else { return Err(Error::Gone(gate.to_owned())) };
+    if !name.starts_with(&names_of(asker)) {
+        // Whoever wrote it into the status would take a name that is another resource's.
+        return Err(Error::Gone(format!("a Job of {gate} whose name is {name}")));
+    }
     let Some(found) = template(context, &asker.maker.namespace, cron_job).await? else {
         return Err(Error::Gone(format!("CronJob {cron_job}")));
     };
@@ -87,5 +91,10 @@ fn copied(name: &str, from: CronJob) -> Draft {
 /// No two occasions share one, nor do two hooks or two resources. `run` tells what the occasion does not.
 pub fn name(asker: &Asker, hook: &str, run: &str) -> String {
     let what = format!("{} {hook} {run}", asker.occasion);
-    format!("windlass-hook-{}-{:08x}", asker.maker.uid, digest(&what) >> 32)
+    format!("{}{:08x}", names_of(asker), digest(&what) >> 32)
+}
+
+/// How the names of a resource's Jobs begin.
+fn names_of(asker: &Asker) -> String {
+    format!("windlass-hook-{}-", asker.maker.uid)
 }

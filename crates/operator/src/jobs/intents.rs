@@ -23,6 +23,9 @@ pub async fn carry_out(
     Ok(())
 }
 
+/// No more than this are settled: more than one decision ever reserves. A status that somebody else has written keeps nobody busy for long.
+const MOST: usize = 100;
+
 /// The same at a take-over, for what a predecessor may still be about to make: its late request meets a name that is taken.
 pub async fn settle(
     actor: Actor<'_>,
@@ -30,7 +33,7 @@ pub async fn settle(
     intents: &[Intent],
     draft: impl AsyncFn(&Intent) -> Result<Draft, Error>,
 ) -> Result<(), Error> {
-    for intent in intents {
+    for intent in intents.iter().take(MOST) {
         match carry_out(actor, maker, std::slice::from_ref(intent), &draft).await {
             // Nobody may make it, or there is nothing to make it from: for the predecessor neither.
             Err(error) if matches!(error.class(), Class::Refused | Class::Stale) => {}

@@ -115,7 +115,8 @@ impl Maker {
         let what = format!("jobs/{}/{}", self.namespace, draft.name);
         let job = self.job(draft);
         match actor.write("create", &what, api.create(&PostParams::default(), &job)).await {
-            Err(error) if error.is_conflict() => Ok(()),
+            // Not every conflict: a quota that is contended for is one, too, and then there is no Job.
+            Err(error) if error.already_exists() => Ok(()),
             made => made.map(|_| ()),
         }
     }

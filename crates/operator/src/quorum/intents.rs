@@ -82,9 +82,16 @@ pub async fn settle(
     observed: &Observed,
     set: &StatefulSet,
 ) -> Result<(), Error> {
-    let open = resource.status.as_ref().map(|status| status.intents.as_slice()).unwrap_or_default();
+    let status = resource.status.as_ref();
+    let mut open = status.map(|status| status.intents.clone()).unwrap_or_default();
+    // The record of a snapshot says as much where its intent was not kept: by an older operator, or by a schema that has no intents yet.
+    let number = status.and_then(|status| status.snapshot.as_ref()).map(|written| written.attempt);
+    let recorded = number.filter(|number| snapshot::open(resource, *number, actor.context.clock.now()).is_some());
+    if let Some(intent) = recorded.map(|attempt| Intent::Snapshot { attempt }).filter(|intent| !open.contains(intent)) {
+        open.push(intent);
+    }
     let draft = async |intent: &Intent| draft(actor.context, resource, observed, set, intent).await;
-    intents::settle(actor, &Maker::of(resource), open, draft).await
+    intents::settle(actor, &Maker::of(resource), &open, draft).await
 }
 
 async fn draft(

@@ -55,7 +55,12 @@ fn agreed(answers: &[Answer], places: &[Place]) -> Result<Seen, String> {
         let judged = Member { votes: !member.is_learner, ..judge(&name, answers, leader.known()) };
         Some((name, judged))
     };
-    let mut quorum = Quorum::new(Fact::Known(members.iter().filter_map(judged).collect()), leader);
+    let called_so: BTreeMap<MemberName, Member> = members.iter().filter_map(judged).collect();
+    if called_so.len() < members.len() {
+        // One would hide another, and the quorum look smaller than it is.
+        return Err("two members have names that can't be told apart".to_owned());
+    }
+    let mut quorum = Quorum::new(Fact::Known(called_so), leader);
     quorum.downgrade = all_say(&said, |said| said.status.downgrade.as_deref());
     quorum.agreed = all_say(&said, |said| said.cluster_version.as_deref());
     Ok(Seen::new(quorum, names.into_iter().map(|(id, name)| (name, id.to_string())).collect(), places))
