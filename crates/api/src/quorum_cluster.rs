@@ -99,7 +99,7 @@ pub enum Trigger {
     Template,
 }
 
-impl From<Trigger> for windlass_plan::strategy::want::Trigger {
+impl From<Trigger> for windlass_plan::strategy::known::want::Trigger {
     fn from(trigger: Trigger) -> Self {
         match trigger {
             Trigger::Version => Self::Version,
@@ -119,7 +119,7 @@ pub enum OnDeadline {
     Revert,
 }
 
-impl From<OnDeadline> for windlass_plan::strategy::want::OnDeadline {
+impl From<OnDeadline> for windlass_plan::strategy::known::want::OnDeadline {
     fn from(written: OnDeadline) -> Self {
         match written {
             OnDeadline::Hold => Self::Hold,

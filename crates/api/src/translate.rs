@@ -20,7 +20,7 @@ use windlass_plan::{
             workload::Revision,
         },
     },
-    strategy::{
+    strategy::known::{
         approval::{self, Approvals},
         request::{self, Requests},
         snapshot,
@@ -578,7 +578,7 @@ mod tests {
         gate::{KINDS, overridable_names},
         path,
         rolling::known::{mark::Mark, proof::Proof, record::Replacing},
-        strategy::{
+        strategy::known::{
             approval::{Approvals, Question},
             snapshot::Attempt,
             want::{Deadlines, Target},

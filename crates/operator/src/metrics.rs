@@ -7,7 +7,7 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
-use windlass_plan::{Reason, fleet, strategy::step::Step};
+use windlass_plan::{Reason, fleet, strategy::known::step::Step};
 
 use crate::error::Class;
 

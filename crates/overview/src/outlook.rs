@@ -7,7 +7,7 @@ use windlass_api::{QuorumCluster, members};
 use windlass_plan::{
     Forecast, Hold, Order, Reason, StepKind, View, Want,
     forecast::{End, Foreseen, Move},
-    strategy::step::Step as _,
+    strategy::known::step::Step as _,
 };
 
 use crate::{

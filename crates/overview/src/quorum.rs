@@ -15,7 +15,7 @@ use windlass_plan::{
     Hold, Order, Record,
     gate::{GateState, State, overridable},
     rolling::known::stage::{Stage, StageKind},
-    strategy::want::Target,
+    strategy::known::want::Target,
 };
 
 use crate::{by_name, by_name_if_any, outlook::Outlook, said::Said};

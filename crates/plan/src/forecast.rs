@@ -36,8 +36,10 @@ use crate::{
     },
     strategy::{
         approval,
-        step::Step as _,
-        want::{Target, Want},
+        known::{
+            step::Step as _,
+            want::{Target, Want},
+        },
     },
     version::Version,
 };

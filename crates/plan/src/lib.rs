@@ -45,6 +45,6 @@ pub use rolling::known::{
     view::View,
     workload::{Pod, Workload},
 };
-pub use strategy::{seen::Seen, snapshot::Snapshot, step::StepKind, want::Want};
+pub use strategy::known::{seen::Seen, snapshot::Snapshot, step::StepKind, want::Want};
 pub use trouble::Trouble;
 pub use version::Version;

@@ -16,7 +16,7 @@ use kube::ResourceExt;
 use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
     Fact, Trouble,
-    strategy::pulls::{Pull, Pulls},
+    strategy::known::pulls::{Pull, Pulls},
 };
 
 use super::{Draft, Maker, Seen, State, powerless};
@@ -153,7 +153,7 @@ fn name(resource: &QuorumCluster, pod: &PodSpec) -> String {
 mod tests {
     use rstest::rstest;
     use serde_json::{Value, json};
-    use windlass_plan::strategy::pulls::Pull;
+    use windlass_plan::strategy::known::pulls::Pull;
 
     use super::{super::Maker, Seen, draft, judge, nodes_without};
 

@@ -20,7 +20,7 @@ use windlass_api::{
 use windlass_images::Reference;
 use windlass_plan::{
     Fact, Hold, Reason, Snapshot,
-    strategy::snapshot::{Attempt, Progress},
+    strategy::known::snapshot::{Attempt, Progress},
 };
 use windlass_systems::transport::Peer;
 

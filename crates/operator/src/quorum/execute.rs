@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use windlass_plan::{
     bug::{self, Bug},
-    strategy::step::Step as _,
+    strategy::known::step::Step as _,
 };
 
 use crate::{

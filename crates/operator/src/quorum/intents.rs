@@ -5,7 +5,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use windlass_api::{QuorumCluster, status::Intent};
 use windlass_plan::{
     Fact, Seen,
-    strategy::{snapshot::Progress, step::JobStep},
+    strategy::known::{snapshot::Progress, step::JobStep},
 };
 
 use crate::{

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use windlass_api::{QuorumCluster, quorum_cluster::Trigger, reading, translate};
 use windlass_plan::{
     Fact, Hold, Reason,
-    strategy::{pulls::Pulls, snapshot::Progress},
+    strategy::known::{pulls::Pulls, snapshot::Progress},
     trouble::Log,
 };
 use windlass_systems::{http, secret::Secret as Token, transport::Peer};

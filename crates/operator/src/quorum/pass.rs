@@ -9,8 +9,8 @@ use windlass_plan::{
     rolling::known::Rolling,
     strategy::{
         self,
-        decision::{Decision, Plan},
-        step::Step,
+        contract::Plan,
+        known::{decision::Decision, step::Step},
     },
 };
 

@@ -11,9 +11,8 @@ use windlass_plan::{
     bug::{self, Bug},
     strategy::{
         Record,
-        decision::{Decision, Plan},
-        snapshot::Progress,
-        step::Step,
+        contract::Plan,
+        known::{decision::Decision, snapshot::Progress, step::Step},
     },
 };
 

@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use windlass_api::{QuorumCluster, QuorumClusterStatus, status::MemberStatus};
 use windlass_plan::{
     Hold, Want,
-    strategy::{self, decision::Plan},
+    strategy::{self, contract::Plan},
 };
 
 use crate::{

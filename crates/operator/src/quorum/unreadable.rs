@@ -20,7 +20,7 @@ use windlass_plan::{
         known::{contest::Contest, parked::Parked, workload::Strategy},
         parking, permit,
     },
-    strategy::step::Step as _,
+    strategy::known::step::Step as _,
 };
 
 use crate::{

@@ -24,7 +24,7 @@ use crate::{
             workload::{Evictions, Pod, Revision, Strategy},
         },
     },
-    strategy::{
+    strategy::known::{
         pulls::{Pull, Pulls},
         request::Requests,
         snapshot::{Progress, Snapshot},

@@ -21,7 +21,7 @@ use crate::{
         view::View,
         workload::{Budget, Counts, Evictions},
     },
-    strategy::want::Want,
+    strategy::known::want::Want,
 };
 
 /// How a member's pod may go.

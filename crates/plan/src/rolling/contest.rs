@@ -30,7 +30,7 @@ use crate::{
         },
         order,
     },
-    strategy::{
+    strategy::known::{
         decision::halt,
         want::{Trigger, Want},
     },

@@ -13,7 +13,7 @@ use crate::{
         rest::at_rest,
         under_way::under_way,
     },
-    strategy::{
+    strategy::known::{
         decision::{SOON, halt, wait},
         want::{Trigger, Want},
     },

@@ -23,9 +23,11 @@ use crate::{
         ways::passable,
     },
     strategy::{
-        decision::{halt, wait_or_halt},
+        known::{
+            decision::{halt, wait_or_halt},
+            want::{Target, Want},
+        },
         snapshot,
-        want::{Target, Want},
     },
     version::Version,
 };

@@ -16,7 +16,7 @@ use crate::{
         view::View,
         workload::Pod,
     },
-    strategy::{
+    strategy::known::{
         decision::{WATCHFUL, halt, wait, wait_or_halt},
         want::Want,
     },

@@ -13,7 +13,7 @@ use crate::{
     fact::Fact,
     quorum::{Member, MemberName},
     rolling::known::{mark::Mark, record::Record, step::Decision, view::View},
-    strategy::want::Want,
+    strategy::known::want::Want,
 };
 
 /// So long after a mark was set, the next one is: every mark is a write.

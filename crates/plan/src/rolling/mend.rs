@@ -36,7 +36,7 @@ use crate::{
         },
         ways::{not_below_led, passable},
     },
-    strategy::want::{Target, Want},
+    strategy::known::want::{Target, Want},
 };
 
 /// What must be true before a broken member is replaced: much less than for a sound one, for it is counted as lost already.

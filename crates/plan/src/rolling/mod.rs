@@ -65,8 +65,9 @@ use crate::{
     gate::GateState,
     hold::Hold,
     strategy::{
-        self, Strategy,
-        want::{Target, Want},
+        self,
+        contract::Strategy,
+        known::want::{Target, Want},
     },
 };
 

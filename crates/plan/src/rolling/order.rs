@@ -27,7 +27,7 @@ use crate::{
         },
         mend, owners,
     },
-    strategy::want::Want,
+    strategy::known::want::Want,
 };
 
 /// The order of the next upgrade: what is asked for, otherwise what the set's own strategy suggests.

@@ -16,7 +16,7 @@ use crate::{
     hold::Hold,
     reason::Reason,
     rolling::known::{owners::Field, record::Record, view::View},
-    strategy::want::Want,
+    strategy::known::want::Want,
 };
 
 /// So many templates in a row that nobody has seen stand were not all lost, if the image is somebody's of the same second.

@@ -33,9 +33,11 @@ use crate::{
         template::template_changed,
     },
     strategy::{
-        decision::{WATCHFUL, halt, wait},
         gates::first_objection,
-        want::{Trigger, Want},
+        known::{
+            decision::{WATCHFUL, halt, wait},
+            want::{Trigger, Want},
+        },
     },
 };
 

@@ -33,7 +33,7 @@ use crate::{
         progress::{await_replaced, note_completed},
         template::{template_changed, write_template},
     },
-    strategy::{
+    strategy::known::{
         decision::{halt, wait, wait_or_halt},
         want::{Trigger, Want},
     },

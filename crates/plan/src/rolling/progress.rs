@@ -13,7 +13,7 @@ use crate::{
             order::Order, proof::Proof, record::Record, stage::StageKind, step::Decision, view::View, workload::Pod,
         },
     },
-    strategy::{
+    strategy::known::{
         decision::{SOON, halt, wait, wait_or_halt},
         want::Want,
     },

@@ -39,9 +39,11 @@ use crate::{
         ways::passable,
     },
     strategy::{
-        decision::{SOON, halt, wait, wait_or_halt},
+        known::{
+            decision::{SOON, halt, wait, wait_or_halt},
+            want::{Target, Trigger, Want},
+        },
         snapshot,
-        want::{Target, Trigger, Want},
     },
     version::Version,
 };

@@ -21,9 +21,12 @@ use crate::{
         ways::{not_below_led, passable, path},
     },
     strategy::{
-        decision::{SOON, wait, wait_or_halt},
-        snapshot::{self, Snapshot},
-        want::Want,
+        known::{
+            decision::{SOON, wait, wait_or_halt},
+            snapshot::Snapshot,
+            want::Want,
+        },
+        snapshot,
     },
 };
 

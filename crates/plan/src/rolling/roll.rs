@@ -28,10 +28,12 @@ use crate::{
         progress::{await_abandoned, await_replaced, note_completed, overdue_halt},
     },
     strategy::{
-        decision::{SOON, WATCHFUL, wait, wait_or_halt},
         gates::first_objection,
+        known::{
+            decision::{SOON, WATCHFUL, wait, wait_or_halt},
+            want::Want,
+        },
         prepull,
-        want::Want,
     },
 };
 

@@ -11,7 +11,7 @@ use crate::{
         handover::{begin, is_exhausted, target},
         known::{Rolling, record::Record, step::Step, view::View},
     },
-    strategy::{request, want::Want},
+    strategy::{known::want::Want, request},
 };
 
 /// What a new leader does about a hand-over that its predecessor had recorded and may never have sent (H6): it is finished, so that a late one

@@ -12,7 +12,7 @@ use crate::{
         roll::roll,
         template::{template_changed, write_template},
     },
-    strategy::{
+    strategy::known::{
         decision::{halt, wait_or_halt},
         want::Want,
     },

@@ -6,7 +6,7 @@ use crate::{
     path::Minors,
     reason::Reason,
     rolling::known::{record::Record, view::View},
-    strategy::want::{Target, Want},
+    strategy::known::want::{Target, Want},
     version::Version,
 };
 

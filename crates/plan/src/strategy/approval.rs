@@ -17,32 +17,15 @@ use crate::{
     quorum::MemberName,
     reason::Reason,
     strategy::{
-        Record, Strategy,
-        gates::Ask,
-        seen::Seen,
-        want::{Target, Want},
+        contract::{Record, Strategy},
+        known::{
+            approval::{Approvals, Question},
+            ask::Ask,
+            seen::Seen,
+            want::{Target, Want},
+        },
     },
 };
-
-/// What a person is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// Where the upgrade goes.
-    pub target: Target,
-    /// Who leads and would hand over; none where the upgrade itself is asked about.
-    pub hand_over: Option<MemberName>,
-}
-
-/// Where approvals stand.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Approvals {
-    /// A token came that was not handled yet.
-    pub fresh: bool,
-    /// What is asked, as recorded.
-    pub asked: Option<Question>,
-    /// What was approved and still counts.
-    pub granted: Vec<Question>,
-}
 
 /// Takes a token in: what was asked is approved. What was approved for another target, or for a hand-over that is done, is dropped.
 pub(crate) fn take_in<'a, S: Strategy>(want: &Want, view: &'a S::View) -> Cow<'a, S::View> {

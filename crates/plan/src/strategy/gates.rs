@@ -3,59 +3,23 @@
 
 use std::borrow::Cow;
 
-use jiff::Timestamp;
-
 use crate::{
     approval,
     bug::{self, Bug},
     gate::{CONCURRENT_OPERATION, ExternalGate, GateState, Outcome, Verdict, When, judge, overridable},
     hold::Hold,
-    quorum::MemberName,
     reason::Reason,
     strategy::{
         approval::approved,
-        decision::{Decision, wait_or_halt},
+        known::{
+            ask::{Ask, Asks},
+            decision::{Decision, wait_or_halt},
+            step::{JobStep, Step},
+            want::Want,
+        },
         prepull,
-        seen::Seen,
-        step::{JobStep, Step},
-        want::{Target, Want},
     },
 };
-
-/// What a strategy asks its gates.
-pub trait Asks: 'static {
-    /// The question.
-    type Ask<'a>: Ask;
-}
-
-/// The question that every gate is asked: may this be done now?
-pub trait Ask {
-    /// What is wanted.
-    fn want(&self) -> &Want;
-
-    /// What was seen.
-    fn seen(&self) -> &Seen;
-
-    /// When.
-    fn now(&self) -> Timestamp;
-
-    /// The target of the upgrade that is under way; none before it begins.
-    fn under_way(&self) -> Option<&Target>;
-
-    /// Who would be taken down.
-    fn member(&self) -> &MemberName;
-
-    /// Where it goes: with the upgrade that is under way, or with the one that would begin.
-    fn target(&self) -> &Target {
-        self.under_way().unwrap_or(&self.want().target)
-    }
-
-    /// The new image need not be there first: it was, or this goes back to one that was.
-    fn needs_no_pull(&self) -> bool;
-
-    /// Why what was said elsewhere does not count any more.
-    fn outdated(&self, external: &ExternalGate) -> Option<Hold>;
-}
 
 /// How a gate is asked.
 pub enum Check<S: Asks> {

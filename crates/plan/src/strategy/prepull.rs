@@ -19,9 +19,9 @@ use crate::{
     gate::Outcome,
     hold::Hold,
     reason::Reason,
-    strategy::{
+    strategy::known::{
+        ask::Ask,
         decision::{Decision, SOON, halt, wait},
-        gates::Ask,
         pulls::{Pull, Pulls},
         seen::Seen,
         step::{JobStep, Step},

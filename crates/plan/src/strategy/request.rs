@@ -17,42 +17,14 @@ use crate::{
     hold::Hold,
     reason::Reason,
     strategy::{
-        Record, Strategy,
-        decision::{Decision, halt},
-        want::{OnDeadline, Target, Trigger, Want},
+        contract::{Record, Strategy},
+        known::{
+            decision::{Decision, halt},
+            request::{GivenUp, Way},
+            want::{OnDeadline, Trigger, Want},
+        },
     },
 };
-
-/// Requests that were not answered yet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Requests {
-    /// Try again what was given up or took too long.
-    pub retry: bool,
-    /// Stop here.
-    pub abort: bool,
-    /// Go back to where the upgrade came from.
-    pub rollback: bool,
-}
-
-/// A target that nobody tries to reach any more, until another one is asked for or a person says retry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GivenUp {
-    /// What was asked for.
-    pub target: Target,
-    /// What happens instead.
-    pub way: Way,
-    /// Why it goes back by itself; none where a person asked for it.
-    pub because: Option<String>,
-}
-
-/// What happens instead of going on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr)]
-pub enum Way {
-    /// Everybody stays as they are.
-    Stopped,
-    /// Everybody goes back.
-    Back,
-}
 
 /// What is given up, after what people asked for.
 pub(crate) fn take_in<S: Strategy>(want: &Want, view: &S::View, record: Option<&mut S::Record>) -> Option<GivenUp> {

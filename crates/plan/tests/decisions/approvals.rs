@@ -1,7 +1,7 @@
 //! Approvals are bound to what was shown (X4).
 
 use rstest::rstest;
-use windlass_plan::{Decision, Fact, Reason, Want, approval::Mode, strategy::approval::Approvals};
+use windlass_plan::{Decision, Fact, Reason, Want, approval::Mode, strategy::known::approval::Approvals};
 
 use crate::support::{
     Answer, NEW, NEWER, OLD, answer, half_way, hold, name, plan, question, rest, target, want, world::World,
@@ -72,7 +72,9 @@ fn leadership_that_comes_back_is_asked_about_again() {
 #[case::for_another_target(question(NEWER, None))]
 #[case::for_where_it_came_from(question(OLD, None))]
 #[case::for_a_hand_over(question(NEW, Some(1)))]
-fn what_was_approved_for_something_else_does_not_count(#[case] granted: windlass_plan::strategy::approval::Question) {
+fn what_was_approved_for_something_else_does_not_count(
+    #[case] granted: windlass_plan::strategy::known::approval::Question,
+) {
     let mut view = rest(3, 0);
     view.approvals.granted = vec![granted];
     assert_eq!(

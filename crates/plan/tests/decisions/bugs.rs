@@ -21,7 +21,7 @@ use windlass_plan::{
         },
         permit, takeover,
     },
-    strategy::{
+    strategy::known::{
         request::{GivenUp, Way},
         snapshot::Progress,
         want::{OnDeadline, Trigger},

@@ -13,7 +13,7 @@ use windlass_plan::{
             workload::{Evictions, Strategy},
         },
     },
-    strategy::{request::Requests, want::Deadlines},
+    strategy::known::{request::Requests, want::Deadlines},
 };
 
 use crate::support::{

@@ -8,8 +8,7 @@ use windlass_plan::{
     approval::Mode,
     gate::{CONCURRENT_OPERATION, ExternalGate, Outcome, When},
     rolling::known::workload::Evictions,
-    strategy::snapshot::Progress,
-    strategy::step::Step as _,
+    strategy::known::{snapshot::Progress, step::Step as _},
 };
 
 use crate::support::{

@@ -1,7 +1,7 @@
 //! Somebody else writes the template (X7).
 
 use rstest::rstest;
-use windlass_plan::{Decision, Fact, Reason, Step, rolling::known::workload::Strategy, strategy::want::Trigger};
+use windlass_plan::{Decision, Fact, Reason, Step, rolling::known::workload::Strategy, strategy::known::want::Trigger};
 
 use crate::support::{NEW, NEWER, OLD, hold, image, name, pod_mut, revision, world::World};
 

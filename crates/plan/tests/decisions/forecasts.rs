@@ -10,7 +10,7 @@ use windlass_plan::{
     forecast::{End, Move, Note, forecast},
     gate::{CONCURRENT_OPERATION, ExternalGate, NODE_DRAIN, Outcome, State},
     rolling::known::workload::Strategy as Update,
-    strategy::step::Step as _,
+    strategy::known::step::Step as _,
 };
 
 use crate::support::{

@@ -15,8 +15,8 @@ use windlass_plan::{
     },
     strategy::{
         gates::{evaluate, first_objection},
+        known::pulls::{Pull, Pulls},
         prepull,
-        pulls::{Pull, Pulls},
     },
 };
 

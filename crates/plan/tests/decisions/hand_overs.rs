@@ -4,7 +4,7 @@ use rstest::rstest;
 use windlass_plan::{
     Fact, Step, View, Want,
     rolling::{known::stage::HandOver, takeover},
-    strategy::{
+    strategy::known::{
         request::{GivenUp, Requests, Way},
         want::OnDeadline,
     },

@@ -5,7 +5,7 @@ use windlass_plan::{
     Hold, Reason, View, Want,
     gate::{ExternalGate, Outcome, When},
     rolling::known::workload::{Evictions, Strategy},
-    strategy::want::Trigger,
+    strategy::known::want::Trigger,
 };
 
 use crate::support::{

@@ -16,8 +16,7 @@ use windlass_plan::{
         },
         permit,
     },
-    strategy::step::Step as _,
-    strategy::{snapshot::Progress, want::Trigger},
+    strategy::known::{snapshot::Progress, step::Step as _, want::Trigger},
 };
 
 use crate::support::{

@@ -12,7 +12,7 @@ use windlass_plan::{
             workload::{Evictions, Strategy},
         },
     },
-    strategy::step::Step as _,
+    strategy::known::step::Step as _,
     trouble::Exit,
 };
 

@@ -14,7 +14,7 @@ use windlass_plan::{
         },
         permit,
     },
-    strategy::want::Trigger,
+    strategy::known::want::Trigger,
 };
 
 use crate::support::{

@@ -6,8 +6,10 @@ use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Reason, Step,
     forecast::{End, forecast},
-    strategy::pulls::{Pull, Pulls},
-    strategy::step::JobStep,
+    strategy::known::{
+        pulls::{Pull, Pulls},
+        step::JobStep,
+    },
 };
 
 use crate::support::{NEW, NEWER, OLD, image, noon, rest, unknown, want, world::World};

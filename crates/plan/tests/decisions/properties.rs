@@ -13,11 +13,11 @@ use windlass_plan::{
             workload::{Evictions, Strategy as Update},
         },
     },
-    strategy::step::JobStep,
-    strategy::{
+    strategy::known::{
         pulls::Pull,
         request::{Requests, Way},
         snapshot::{Attempt, Progress},
+        step::JobStep,
         want::Trigger,
     },
     trouble::Log,

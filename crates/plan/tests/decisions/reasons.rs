@@ -7,8 +7,10 @@ use strum::IntoEnumIterator;
 use windlass_plan::{
     Hold, Reason, Step,
     rolling::known::{stage::StageKind, workload::Strategy},
-    strategy::snapshot::Attempt,
-    strategy::step::{JobStep, Step as _},
+    strategy::known::{
+        snapshot::Attempt,
+        step::{JobStep, Step as _},
+    },
 };
 
 use crate::support::{name, noon, target};

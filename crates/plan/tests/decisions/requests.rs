@@ -4,7 +4,7 @@ use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Reason,
     quorum::Complaint,
-    strategy::{
+    strategy::known::{
         request::{Requests, Way},
         want::OnDeadline,
     },

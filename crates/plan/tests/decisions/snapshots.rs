@@ -5,8 +5,13 @@ use std::time::Duration;
 use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Reason, Step, View, Want,
-    strategy::snapshot::{Attempt, FRESH, Progress},
-    strategy::step::{JobStep, Step as _},
+    strategy::{
+        known::{
+            snapshot::{Attempt, Progress},
+            step::{JobStep, Step as _},
+        },
+        snapshot::FRESH,
+    },
 };
 
 use crate::support::{
@@ -103,7 +108,7 @@ fn the_next_attempt_has_the_next_number(#[case] view: View) {
 #[case::for_another(target(NEWER), false)]
 #[case::for_one_that_has_begun(target(NEW), true)]
 fn as_long_as_one_runs_no_other_is_asked_for(
-    #[case] target: windlass_plan::strategy::want::Target,
+    #[case] target: windlass_plan::strategy::known::want::Target,
     #[case] spent: bool,
 ) {
     let attempt = Attempt { target, spent, ..attempt(Duration::ZERO) };

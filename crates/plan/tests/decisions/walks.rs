@@ -1,7 +1,7 @@
 //! Whole ways, from rest to rest.
 
 use rstest::rstest;
-use windlass_plan::{Decision, Reason, Step, rolling::known::workload::Evictions, strategy::step::Step as _};
+use windlass_plan::{Decision, Reason, Step, rolling::known::workload::Evictions, strategy::known::step::Step as _};
 
 use crate::support::{Answer, NEW, answer, image, name, partition, theirs, world::World};
 

@@ -10,7 +10,7 @@ use windlass_plan::{
         stage::{HandOver, Stage, StageKind},
         workload::{Evictions, Strategy as UpdateStrategy},
     },
-    strategy::{
+    strategy::known::{
         pulls::{Pull, Pulls},
         request::{GivenUp, Requests, Way},
         snapshot::{Attempt, Progress},

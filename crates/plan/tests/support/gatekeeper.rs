@@ -7,7 +7,7 @@ use windlass_plan::{
     MemberName, Pod, Step, View, Want,
     approval::Mode,
     gate::{CONCURRENT_OPERATION, Outcome},
-    strategy::{approval::Question, want::Target},
+    strategy::known::{approval::Question, want::Target},
 };
 
 use super::POSITION;

@@ -26,11 +26,11 @@ use windlass_plan::{
             workload::{Budget, Counts, Evictions, Revision, Strategy},
         },
     },
-    strategy::step::Step as _,
-    strategy::{
+    strategy::known::{
         approval::{Approvals, Question},
         request::Requests,
         snapshot::Progress,
+        step::Step as _,
         want::{Deadlines, OnDeadline, Target, Trigger},
     },
     window::Window,

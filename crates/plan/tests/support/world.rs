@@ -12,11 +12,11 @@ use windlass_plan::{
         self,
         known::workload::{Evictions, Revision, Strategy},
     },
-    strategy::step::{JobStep, Step as _},
-    strategy::{
+    strategy::known::{
         pulls::{Pull, Pulls},
         request::Requests,
         snapshot::Progress,
+        step::{JobStep, Step as _},
         want::Trigger,
     },
 };

@@ -9,7 +9,7 @@ use windlass_api::{QuorumCluster, QuorumClusterStatus, members, status::MemberSt
 use windlass_plan::{
     Hold, Plan, Record, Step, View, Want,
     rolling::{known::Rolling, permit, takeover},
-    strategy::want::Trigger,
+    strategy::known::want::Trigger,
 };
 
 use crate::{

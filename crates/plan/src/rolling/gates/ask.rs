@@ -10,8 +10,11 @@ use crate::{
     rolling::known::{Rolling, record::Record, view::View, workload::Pod},
     strategy::{
         gates,
-        seen::Seen,
-        want::{Target, Want},
+        known::{
+            ask,
+            seen::Seen,
+            want::{Target, Want},
+        },
     },
     version::Version,
 };
@@ -36,11 +39,11 @@ pub struct Ask<'a> {
     pub now: Timestamp,
 }
 
-impl gates::Asks for Rolling {
+impl ask::Asks for Rolling {
     type Ask<'a> = Ask<'a>;
 }
 
-impl gates::Ask for Ask<'_> {
+impl ask::Ask for Ask<'_> {
     fn want(&self) -> &Want {
         self.want
     }

@@ -24,9 +24,8 @@ use crate::{
         ways::passable,
     },
     strategy::{
-        decision::Decision,
         gates::{first_objection, first_thing},
-        want::Want,
+        known::{decision::Decision, want::Want},
     },
 };
 

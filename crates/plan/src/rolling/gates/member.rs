@@ -13,7 +13,7 @@ use crate::{
         known::{stage::StageKind, view::View, workload::Pod},
         lag,
     },
-    strategy::want::Want,
+    strategy::known::want::Want,
     version::Version,
 };
 

@@ -12,7 +12,7 @@ use crate::{
         known::{record::Record, view::View},
         mend, order,
     },
-    strategy::{gates::evaluate, want::Want},
+    strategy::{gates::evaluate, known::want::Want},
 };
 
 /// Where the gates stand that another target must pass before it takes the place of the one that is under way.

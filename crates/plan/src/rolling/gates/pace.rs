@@ -18,7 +18,7 @@ use crate::{
             workload::Pod,
         },
     },
-    strategy::want::Want,
+    strategy::known::want::Want,
 };
 
 /// Brings the record up to what the cluster shows: who is well since when, and how long that took.

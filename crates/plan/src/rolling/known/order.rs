@@ -1,6 +1,6 @@
 //! What the two orders mean for a StatefulSet.
 
-pub use crate::strategy::want::Order;
+pub use crate::strategy::known::want::Order;
 
 use crate::rolling::known::workload::Strategy;
 

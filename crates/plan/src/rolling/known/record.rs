@@ -17,7 +17,7 @@ use crate::{
         stage::{HandOver, Stage, StageKind},
         workload::Revision,
     },
-    strategy::{snapshot::Snapshot, want::Target},
+    strategy::known::{snapshot::Snapshot, want::Target},
     version::Version,
 };
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::{quorum::MemberName, strategy::want::Deadlines};
+use crate::{quorum::MemberName, strategy::known::want::Deadlines};
 
 /// What is being waited for.
 #[derive(

@@ -7,8 +7,11 @@ use crate::{
     quorum::MemberName,
     rolling::known::{Rolling, workload::Strategy},
     strategy::{
-        decision,
-        step::{self, JobStep, StepKind},
+        contract,
+        known::{
+            decision,
+            step::{self, JobStep, StepKind},
+        },
     },
 };
 
@@ -16,7 +19,7 @@ use crate::{
 pub type Decision = decision::Decision<Step>;
 
 /// A decision about it, and what to record before it is carried out.
-pub type Plan = decision::Plan<Rolling>;
+pub type Plan = contract::Plan<Rolling>;
 
 /// One act. Whoever carries it out adds the fence: uid and resourceVersion of what the decision saw.
 #[derive(Clone, Debug, PartialEq, Eq)]

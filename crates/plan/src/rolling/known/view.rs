@@ -17,7 +17,7 @@ use crate::{
         record::Record,
         workload::{Evictions, Pod, Strategy, Workload},
     },
-    strategy::seen::Seen,
+    strategy::known::seen::Seen,
 };
 
 /// Everything that a decision about one workload is made from, all of it read in one pass.

@@ -4,7 +4,7 @@ use crate::{
     fact::Fact,
     gate::ExternalGate,
     quorum::Quorum,
-    strategy::{
+    strategy::known::{
         approval::Approvals,
         pulls::Pulls,
         request::{GivenUp, Requests},

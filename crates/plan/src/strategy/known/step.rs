@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Debug, Display};
 
-use crate::{quorum::MemberName, strategy::snapshot::Attempt};
+use crate::{quorum::MemberName, strategy::known::snapshot::Attempt};
 
 /// One act. Its text says to a person what is about to happen. Whoever carries it out adds the fence: uid and resourceVersion of what the
 /// decision saw.

@@ -1,14 +1,10 @@
-//! What to do now: one step of a strategy, or a reason not to; and what is recorded with it.
+//! What to do now: one step of a strategy, or a reason not to.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::{
-    gate::GateState,
-    hold::Hold,
-    strategy::{Strategy, approval::Approvals, request::GivenUp, snapshot::Attempt},
-};
+use crate::hold::Hold;
 
 /// What to do now.
 #[must_use]
@@ -42,27 +38,6 @@ impl<A> Decision<A> {
             Self::Wait { .. } | Self::Act(_) | Self::Halt { .. } | Self::Done => self,
         }
     }
-}
-
-/// A decision, and what to record before it is carried out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan<S: Strategy> {
-    /// What to do.
-    pub decision: Decision<S::Step>,
-    /// The upgrade that is under way after this decision; none at rest.
-    pub record: Option<S::Record>,
-    /// What every gate says of the next disruptive step, in their order; empty where there is none to take.
-    pub gates: Vec<GateState>,
-    /// What was approved, and what is asked now.
-    pub approvals: Approvals,
-    /// The target that is given up after this decision.
-    pub given_up: Option<GivenUp>,
-    /// What the strategy keeps beside its record.
-    pub kept: S::Kept,
-    /// What people ask for once was answered.
-    pub heard: bool,
-    /// The last try to take a snapshot; none where there was none.
-    pub attempt: Option<Attempt>,
 }
 
 /// While a permit stands or leadership moves, seconds count.

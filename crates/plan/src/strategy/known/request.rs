@@ -1,0 +1,34 @@
+//! What people ask for once, and what was given up.
+
+use crate::strategy::known::want::Target;
+
+/// Requests that were not answered yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// Try again what was given up or took too long.
+    pub retry: bool,
+    /// Stop here.
+    pub abort: bool,
+    /// Go back to where the upgrade came from.
+    pub rollback: bool,
+}
+
+/// A target that nobody tries to reach any more, until another one is asked for or a person says retry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenUp {
+    /// What was asked for.
+    pub target: Target,
+    /// What happens instead.
+    pub way: Way,
+    /// Why it goes back by itself; none where a person asked for it.
+    pub because: Option<String>,
+}
+
+/// What happens instead of going on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr)]
+pub enum Way {
+    /// Everybody stays as they are.
+    Stopped,
+    /// Everybody goes back.
+    Back,
+}
