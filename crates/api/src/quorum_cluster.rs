@@ -415,7 +415,7 @@ pub struct UpdateStrategy {
 }
 
 /// The ways.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::EnumIter)]
 pub enum StrategyType {
     /// Pod by pod in the same StatefulSet.
     #[default]

@@ -78,6 +78,18 @@ pub struct QuorumClusterStatus {
     pub conditions: Vec<Condition>,
 }
 
+impl QuorumClusterStatus {
+    /// An upgrade is on record, whichever strategy it is.
+    pub fn is_upgrading(&self) -> bool {
+        self.upgrade.is_some()
+    }
+
+    /// It goes back to where it came from.
+    pub fn is_reverting(&self) -> bool {
+        self.upgrade.as_ref().is_some_and(|upgrade| upgrade.reverting)
+    }
+}
+
 /// What `phase` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::EnumString, strum::IntoStaticStr)]
 pub enum Phase {

@@ -47,6 +47,7 @@ use crate::{
     members::{auth::Tokens, describe::Descriptions},
     metrics::Metrics,
     own_writes::OwnWrites,
+    quorum::strategies::Strategies,
     unanswered::Unanswered,
 };
 
@@ -78,6 +79,8 @@ pub struct Context {
     pub policies: owner::author::Policies,
     /// Systems as resources describe them.
     pub descriptions: Descriptions,
+    /// The strategies that there are.
+    pub strategies: Strategies,
 }
 
 impl Context {
@@ -97,6 +100,7 @@ impl Context {
             diagnoses: fleet::Diagnoses::default(),
             policies: owner::author::Policies::default(),
             descriptions: Descriptions::default(),
+            strategies: Strategies::SHIPPED,
         }
     }
 

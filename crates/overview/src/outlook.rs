@@ -3,10 +3,10 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use windlass_api::{QuorumCluster, members};
+use windlass_api::{QuorumCluster, status::MemberStatus};
 use windlass_plan::{
-    Forecast, Hold, Order, Reason, StepKind, View, Want,
-    forecast::{End, Foreseen, Move},
+    Hold, Order, Reason, StepKind, Want,
+    forecast::{End, Forecast, Foreseen, Move, Told},
     strategy::known::step::Step as _,
 };
 
@@ -147,12 +147,19 @@ pub enum Ended {
 
 impl Outlook {
     /// What was foreseen for a resource.
-    pub fn of(resource: &QuorumCluster, want: &Want, view: &View, forecast: &Forecast) -> Self {
+    /// `under_way` says that an upgrade is on record.
+    pub fn of(
+        resource: &QuorumCluster,
+        want: &Want,
+        under_way: bool,
+        members: &[MemberStatus],
+        forecast: &Forecast<Told>,
+    ) -> Self {
         let way = forecast.way.as_ref();
         let blocked = forecast.blocked();
         let verdict = match blocked {
             Some(_) => Verdict::Blocked,
-            None if view.record.is_some() => Verdict::UnderWay,
+            None if under_way => Verdict::UnderWay,
             None if forecast.steps.is_empty() => Verdict::UpToDate,
             None => Verdict::CanBegin,
         };
@@ -167,17 +174,16 @@ impl Outlook {
             to: to.to_string(),
             chosen: want.names_target,
         };
-        let seen = members::seen(view, view.record.as_ref(), resource.spec.upgrade.max_lag_entries);
         Self {
             format: 1,
             subject: Subject::of(resource),
             verdict,
             from: way.map(|way| Place::of(&way.from)),
             to: Some(Place::of(way.map_or(&want.target, |way| &way.to))),
-            order: way.map(|way| way.order),
+            order: way.and_then(|way| way.order),
             reverting: way.is_some_and(|way| way.reverting),
             blocked_by: blocked.map(Held::of),
-            members: seen.iter().map(Member::of).collect(),
+            members: members.iter().map(Member::of).collect(),
             steps: steps(&forecast.steps),
             leadership_moves: forecast.moves().map(moved).collect(),
             gates: forecast.gates.iter().map(Gate::of).collect(),
@@ -214,9 +220,9 @@ impl Held {
     }
 }
 
-fn steps(foreseen: &[Foreseen]) -> Vec<Ahead> {
+fn steps(foreseen: &[Foreseen<Told>]) -> Vec<Ahead> {
     let mut before = None;
-    let plan = |(Foreseen { step, gates, after, waits }, number): (&Foreseen, usize)| {
+    let plan = |(Foreseen { step, gates, after, waits }, number): (&Foreseen<Told>, usize)| {
         let ahead = Ahead {
             number,
             kind: step.kind(),

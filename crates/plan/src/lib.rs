@@ -33,17 +33,19 @@ pub mod version;
 pub mod window;
 
 pub use fact::Fact;
-pub use forecast::Forecast;
 pub use hold::Hold;
 pub use path::Path;
 pub use quorum::{Member, MemberName, Quorum};
 pub use reason::Reason;
-pub use rolling::known::{
-    order::Order,
-    record::Record,
-    step::{Decision, Plan, Step},
-    view::View,
-    workload::{Pod, Workload},
+pub use rolling::{
+    foresee::Forecast,
+    known::{
+        order::Order,
+        record::Record,
+        step::{Decision, Plan, Step},
+        view::View,
+        workload::{Pod, Workload},
+    },
 };
 pub use strategy::known::{seen::Seen, snapshot::Snapshot, step::StepKind, want::Want};
 pub use trouble::Trouble;

@@ -18,11 +18,10 @@ use windlass_operator::{
     members::{account::Tokens, place::Seen},
     quorum::{
         observe::{self, Observed},
-        validate::{Validated, validate},
+        strategies::{AnyStrategy, Foresight},
     },
 };
 use windlass_overview::{Outlook, Verdict};
-use windlass_plan::{forecast::forecast, rolling::known::Rolling};
 use windlass_systems::transport::Peer;
 
 pub use self::text::text;
@@ -104,25 +103,29 @@ async fn from_here(context: Context, resource: &QuorumCluster) -> Result<Outlook
 
 async fn from_afar(context: Context, resource: &QuorumCluster, peers: &[Peer]) -> Result<Outlook, Error> {
     let context = Context { dial: Arc::new(reach::Nowhere), ..context };
-    let mut observed = observe::observe_ahead(&context, resource).await?;
+    let mut observed = strategy(&context, resource).observe_ahead(&context, resource).await?;
     observed.seen = Seen::unknown(&reach::advice(resource, peers));
     Ok(foresee(&context, resource, &observed))
 }
 
 /// What the operator would see and do from here.
 pub async fn outlook(context: &Context, resource: &QuorumCluster) -> Result<Outlook, Error> {
-    let observed = observe::observe_ahead(context, resource).await?;
+    let observed = strategy(context, resource).observe_ahead(context, resource).await?;
     Ok(foresee(context, resource, &observed))
 }
 
 fn foresee(context: &Context, resource: &QuorumCluster, observed: &Observed) -> Outlook {
-    match validate::<Rolling>(resource, observed) {
-        Ok(Validated { want, view, .. }) => {
-            let forecast = forecast(&want, &view, context.clock.now());
-            Outlook::of(resource, &want, &view, &forecast)
+    match strategy(context, resource).foresee(context, resource, observed) {
+        Ok(Foresight { want, under_way, members, forecast }) => {
+            Outlook::of(resource, &want, under_way, &members, &forecast)
         }
         Err(hold) => Outlook::held(resource, &hold),
     }
+}
+
+/// The one that it asks for.
+fn strategy(context: &Context, resource: &QuorumCluster) -> &'static dyn AnyStrategy {
+    (context.strategies.asked_for)(resource)
 }
 
 /// The error, with what a person can do about it.

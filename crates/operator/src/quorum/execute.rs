@@ -27,7 +27,10 @@ pub async fn execute<S: Strategy>(
     }
     match step.job() {
         // Boxed: a Job is a large thing to hold.
-        Some(job) => Box::pin(intents::carry_out(actor, recorded.resource(), observed, set, job)).await,
+        Some(job) => {
+            let resource = recorded.resource();
+            Box::pin(intents::carry_out(actor, resource, &S::course(resource), observed, set, job)).await
+        }
         None => S::execute(actor, recorded, observed, set, step).await,
     }
 }

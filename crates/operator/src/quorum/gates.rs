@@ -8,12 +8,13 @@ use kube::{Resource, ResourceExt};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use windlass_api::{
-    QuorumCluster, conditions,
+    QuorumCluster,
     quorum_cluster::{Hook, HookTime},
 };
 use windlass_plan::{
     Hold, MemberName, Reason,
-    gate::{About, CONCURRENT_OPERATION, ExternalGate, NODE_DRAIN, Outcome, When},
+    gate::{About, CONCURRENT_OPERATION, ExternalGate, NODE_DRAIN, Outcome},
+    strategy::course::Course,
 };
 
 use crate::{
@@ -27,37 +28,35 @@ use crate::{
 };
 
 /// A QuorumCluster asks in its own namespace.
-pub fn asker(resource: &QuorumCluster) -> Asker {
+pub fn asker(resource: &QuorumCluster, course: &Course) -> Asker {
     let maker = Maker::of(resource);
-    let begun = resource.status.as_ref().and_then(|status| status.upgrade.as_ref()).map(|upgrade| upgrade.started_at.0);
-    let begun = begun.map(|begun| begun.to_string()).unwrap_or_default();
+    let begun = course.under_way.as_ref().map(|under_way| under_way.since.to_string()).unwrap_or_default();
     Asker {
         occasion: format!("{} {} {begun}", maker.uid, resource.meta().generation.unwrap_or_default()),
         maker,
-        about: about(resource),
+        about: about(resource, course),
     }
 }
 
 /// What webhooks are told.
-fn about(resource: &QuorumCluster) -> Map<String, Value> {
-    let status = resource.status.clone().unwrap_or_default();
-    let target = status
-        .upgrade
-        .as_ref()
-        .map(|upgrade| upgrade.next_target.as_ref().map_or(&upgrade.target_version, |next| &next.version).clone());
-    let completed = status.upgrade.map(|upgrade| upgrade.completed_pods).unwrap_or_default();
+fn about(resource: &QuorumCluster, course: &Course) -> Map<String, Value> {
+    let current = resource.status.as_ref().and_then(|status| status.current_version.clone());
+    let under_way = course.under_way.as_ref();
+    let target = under_way.map(|under_way| under_way.coming.version.to_string());
+    let completed = under_way.map(|under_way| under_way.done.as_slice()).unwrap_or_default();
+    let completed: Vec<&str> = completed.iter().map(MemberName::as_str).collect();
     let own = json!({"namespace": resource.namespace(), "name": resource.name_any(), "uid": resource.uid()});
     Map::from_iter([
         ("quorumCluster".to_owned(), own),
-        ("currentVersion".to_owned(), json!(status.current_version)),
+        ("currentVersion".to_owned(), json!(current)),
         ("targetVersion".to_owned(), json!(target.or_else(|| resource.spec.version.clone()))),
         ("completedPods".to_owned(), json!(completed)),
     ])
 }
 
 /// All gates that it describes. Pure.
-pub fn questions(resource: &QuorumCluster, set: &StatefulSet) -> Vec<Question> {
-    let (gates, asker) = (&resource.spec.gates, asker(resource));
+pub fn questions(resource: &QuorumCluster, course: &Course, set: &StatefulSet) -> Vec<Question> {
+    let (gates, asker) = (&resource.spec.gates, asker(resource, course));
     let hooks = gates.hooks.iter().filter_map(|hook| {
         let Hook { name, when, webhook, job } = hook;
         let of = match (webhook, job) {
@@ -74,18 +73,17 @@ pub fn questions(resource: &QuorumCluster, set: &StatefulSet) -> Vec<Question> {
             when: (*when).into(),
             of,
             not_before: None,
-            about: about_whom(resource, *when),
+            about: about_whom(course, *when),
         })
     });
     gates.checks.iter().map(check).chain(gates.analysis.iter().map(analysis)).chain(hooks).collect()
 }
 
 /// Who is asked before every member is asked about each of them: a yes to one is none to the next.
-fn about_whom(resource: &QuorumCluster, when: HookTime) -> About {
-    let upgrade = resource.status.as_ref().and_then(|status| status.upgrade.as_ref());
+fn about_whom(course: &Course, when: HookTime) -> About {
     match when {
         HookTime::BeforeEachMember => {
-            About::Next(upgrade.and_then(|upgrade| upgrade.next.as_ref()).map(MemberName::new))
+            About::Next(course.under_way.as_ref().and_then(|under_way| under_way.next.clone()))
         }
         HookTime::BeforeUpgrade | HookTime::AfterUpgrade => About::All,
     }
@@ -93,9 +91,8 @@ fn about_whom(resource: &QuorumCluster, when: HookTime) -> About {
 
 /// When the last member that was replaced was well again: what anybody said before says nothing of it. None where that was before this
 /// process began, as was nothing that it remembers.
-fn last_settled(context: &Context, resource: &QuorumCluster) -> Option<Instant> {
-    let upgrade = resource.status.as_ref()?.upgrade.as_ref()?;
-    let settled = upgrade.settled_since.iter().map(|settled| settled.since.0).max()?;
+fn last_settled(context: &Context, course: &Course) -> Option<Instant> {
+    let settled = course.under_way.as_ref()?.settled?;
     let age = context.clock.now().duration_since(settled);
     // A clock that was set back: nothing that was said counts.
     Instant::now().checked_sub(age.try_into().unwrap_or(Duration::ZERO))
@@ -121,59 +118,24 @@ fn time(when: HookTime) -> &'static str {
     }
 }
 
-/// Where the resource stands, which decides who is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// Nothing is wanted.
-    Idle,
-    /// An upgrade may begin.
-    Before,
-    /// One is under way.
-    Within,
-    /// One is under way, and another shall take its place.
-    Between,
-    /// All members are replaced and well.
-    After,
-}
-
-impl Phase {
-    /// Told from what was written. Should it be wrong, the gates are not asked and hold, what holds is written, and the next pass knows.
-    fn of(resource: &QuorumCluster, set: &StatefulSet) -> Self {
-        let status = resource.status.clone().unwrap_or_default();
-        let members = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
-        let members = usize::try_from(members).unwrap_or(usize::MAX);
-        match &status.upgrade {
-            None if conditions::is_ready(&status.conditions, resource.meta().generation) => Self::Idle,
-            None => Self::Before,
-            Some(upgrade) if upgrade.next_target.is_some() => Self::Between,
-            Some(upgrade) if upgrade.completed_pods.len() >= members => Self::After,
-            Some(_) => Self::Within,
-        }
-    }
-
-    fn asks(self, when: When) -> bool {
-        match (self, when) {
-            (Self::Idle, _) => false,
-            (Self::Before | Self::Between | Self::Within | Self::After, When::BeforeMember) => true,
-            (phase, When::BeforeUpgrade) => matches!(phase, Self::Before | Self::Between),
-            (phase, When::AfterUpgrade) => phase == Self::After,
-        }
-    }
-}
-
 /// Asks those whose word counts now. With `ahead`, for a plan, those that can be asked without telling anybody that it begins.
-pub async fn ask(context: &Context, resource: &QuorumCluster, set: &StatefulSet, ahead: bool) -> Answers {
-    let phase = if ahead && resource.status.as_ref().is_none_or(|status| status.upgrade.is_none()) {
-        Phase::Before
-    } else {
-        Phase::of(resource, set)
-    };
-    let (asker, patience) = (asker(resource), context.settings.patience());
-    if phase == Phase::Idle {
+pub async fn ask(
+    context: &Context,
+    resource: &QuorumCluster,
+    course: &Course,
+    set: &StatefulSet,
+    ahead: bool,
+) -> Answers {
+    let (asker, patience) = (asker(resource, course), context.settings.patience());
+    let course = Course { at_rest: course.at_rest && !ahead, ..course.clone() };
+    if course.at_rest && course.under_way.is_none() {
         context.asked.forget(&asker);
     }
-    let not_before = last_settled(context, resource);
-    let counting = questions(resource, set).into_iter().filter(|question| phase.asks(question.when));
+    let members = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+    let members = usize::try_from(members).unwrap_or(usize::MAX);
+    let not_before = last_settled(context, &course);
+    let questions = questions(resource, &course, set).into_iter();
+    let counting = questions.filter(|question| course.asks(question.when, members));
     let answers = counting.map(async |question| {
         let question = Question { not_before, ..question };
         let answer = tokio::time::timeout(patience, gates::ask(context, &asker, &question, ahead)).await;
@@ -203,7 +165,7 @@ pub fn external(resource: &QuorumCluster, observed: &Observed, set: &StatefulSet
         }
         Nodes::NotYet => {}
     }
-    gates.extend(gates::outcomes(&questions(resource, set), &observed.answers));
+    gates.extend(gates::outcomes(&questions(resource, &observed.course, set), &observed.answers));
     gates
 }
 

@@ -5,7 +5,10 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use windlass_api::{QuorumCluster, status::Intent};
 use windlass_plan::{
     Fact, Seen,
-    strategy::known::{snapshot::Progress, step::JobStep},
+    strategy::{
+        course::Course,
+        known::{snapshot::Progress, step::JobStep},
+    },
 };
 
 use crate::{
@@ -20,12 +23,13 @@ use crate::{
 /// What is written with a plan, into the resource as it is about to be written otherwise: a hook's Job is called after its record.
 pub fn reserved(
     resource: &QuorumCluster,
+    course: &Course,
     set: Option<&StatefulSet>,
     seen: &Seen,
     job: Option<&JobStep>,
     now: Timestamp,
 ) -> Vec<Intent> {
-    let mut intents = job.map(|job| of(job, resource, set)).unwrap_or_default();
+    let mut intents = job.map(|job| of(job, resource, course, set)).unwrap_or_default();
     // With the next decision the others are closed: what comes late of them pulls an image, or has a name that nobody asks about any more. An
     // attempt outlives the decision, and so may a request for its Job, until that is seen.
     let unseen = matches!(seen.snapshot, Fact::Unknown(_) | Fact::Known(Progress::Missing));
@@ -43,13 +47,13 @@ pub fn reserved(
 }
 
 /// What is reserved for this.
-fn of(job: &JobStep, resource: &QuorumCluster, set: Option<&StatefulSet>) -> Vec<Intent> {
+fn of(job: &JobStep, resource: &QuorumCluster, course: &Course, set: Option<&StatefulSet>) -> Vec<Intent> {
     match job {
         JobStep::TakeSnapshot { attempt } => {
             vec![Intent::Snapshot { attempt: i32::try_from(attempt.number).unwrap_or(i32::MAX) }]
         }
         JobStep::Answer { gate } => {
-            let intent = set.and_then(|set| job::intent(&gates::questions(resource, set), gate));
+            let intent = set.and_then(|set| job::intent(&gates::questions(resource, course, set), gate));
             intent.into_iter().collect()
         }
         JobStep::PullImage { image, nodes } => {
@@ -63,15 +67,16 @@ fn of(job: &JobStep, resource: &QuorumCluster, set: Option<&StatefulSet>) -> Vec
 pub async fn carry_out(
     actor: Actor<'_>,
     resource: &QuorumCluster,
+    course: &Course,
     observed: &Observed,
     set: &StatefulSet,
     job: &JobStep,
 ) -> Result<(), Error> {
-    let reserved = of(job, resource, Some(set));
+    let reserved = of(job, resource, course, Some(set));
     if reserved.is_empty() {
         return Err(Error::Gone(format!("what it takes to {job}")));
     }
-    let draft = async |intent: &Intent| draft(actor.context, resource, observed, set, intent).await;
+    let draft = async |intent: &Intent| draft(actor.context, resource, course, observed, set, intent).await;
     intents::carry_out(actor, &Maker::of(resource), &reserved, draft).await
 }
 
@@ -90,13 +95,15 @@ pub async fn settle(
     if let Some(intent) = recorded.map(|attempt| Intent::Snapshot { attempt }).filter(|intent| !open.contains(intent)) {
         open.push(intent);
     }
-    let draft = async |intent: &Intent| draft(actor.context, resource, observed, set, intent).await;
+    let course = &observed.course;
+    let draft = async |intent: &Intent| draft(actor.context, resource, course, observed, set, intent).await;
     intents::settle(actor, &Maker::of(resource), &open, draft).await
 }
 
 async fn draft(
     context: &Context,
     resource: &QuorumCluster,
+    course: &Course,
     observed: &Observed,
     set: &StatefulSet,
     intent: &Intent,
@@ -104,7 +111,7 @@ async fn draft(
     match intent {
         Intent::Snapshot { attempt } => snapshot::draft(resource, &observed.means(), *attempt, context.clock.now()),
         Intent::Hook { gate, job } => {
-            let (asker, questions) = (gates::asker(resource), gates::questions(resource, set));
+            let (asker, questions) = (gates::asker(resource, course), gates::questions(resource, course, set));
             job::draft(context, &asker, &questions, gate, job).await
         }
         Intent::Pull { image, node } => Ok(pull::draft(resource, set, image, node)),

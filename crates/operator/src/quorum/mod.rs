@@ -17,6 +17,7 @@ pub mod removal;
 pub mod report;
 pub mod rolling;
 pub mod stateful_set;
+pub mod strategies;
 pub mod strategy;
 pub mod touch;
 pub mod unreadable;

@@ -9,7 +9,10 @@ use tokio::time::Instant;
 use windlass_api::{QuorumCluster, quorum_cluster::Trigger, reading, translate};
 use windlass_plan::{
     Fact, Hold, Reason,
-    strategy::known::{pulls::Pulls, snapshot::Progress},
+    strategy::{
+        course::Course,
+        known::{pulls::Pulls, snapshot::Progress},
+    },
     trouble::Log,
 };
 use windlass_systems::{http, secret::Secret as Token, transport::Peer};
@@ -45,6 +48,8 @@ use crate::{
 pub struct Observed {
     /// When the reading began: the age of the evidence counts from here.
     pub since: Instant,
+    /// Where the upgrade stood by the record that was read before.
+    pub course: Course,
     /// The StatefulSet; none if there is none of that name.
     pub set: Option<StatefulSet>,
     /// Its update strategy as it was read, whatever its fields.
@@ -88,6 +93,7 @@ impl Observed {
     pub fn bare(since: Instant, siblings: Vec<Sibling>, why: &str) -> Self {
         Self {
             since,
+            course: Course::default(),
             set: None,
             strategy: None,
             pods: vec![],
@@ -174,16 +180,16 @@ pub async fn workload(context: &Context, namespace: &str, name: Option<&str>, wh
 }
 
 /// Everything else. Nodes are looked at while an upgrade is under way.
-pub async fn observe(context: &Context, resource: &QuorumCluster) -> Result<Observed, Error> {
-    read(context, resource, false).await
+pub async fn observe(context: &Context, resource: &QuorumCluster, course: Course) -> Result<Observed, Error> {
+    read(context, resource, course, false).await
 }
 
 /// The same before anything has begun, and for a resource that may not exist: with the nodes, which would be looked at then.
-pub async fn observe_ahead(context: &Context, resource: &QuorumCluster) -> Result<Observed, Error> {
-    read(context, resource, true).await
+pub async fn observe_ahead(context: &Context, resource: &QuorumCluster, course: Course) -> Result<Observed, Error> {
+    read(context, resource, course, true).await
 }
 
-async fn read(context: &Context, resource: &QuorumCluster, ahead: bool) -> Result<Observed, Error> {
+async fn read(context: &Context, resource: &QuorumCluster, course: Course, ahead: bool) -> Result<Observed, Error> {
     let since = Instant::now();
     let namespace = resource.namespace().unwrap_or_default();
 
@@ -199,7 +205,7 @@ async fn read(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     let Some(WholeSet { set, strategy }) = set? else {
         let executor_image = snapshot::image(&context.settings, resource);
         let bare = Observed::bare(since, siblings, "there is no StatefulSet");
-        return Ok(Observed { unasked, executor_image, ..bare });
+        return Ok(Observed { course, unasked, executor_image, ..bare });
     };
     let (budgets, pods) = futures::join!(budgets(context, &namespace), pods(context, &set, &namespace));
     let (budgets, mut pods) = (budgets?, pods?);
@@ -213,9 +219,9 @@ async fn read(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
         let executor_image = snapshot::image(&context.settings, resource);
         let bare = Observed::bare(since, siblings, why);
         let unasked = unasked.clone();
-        return Ok(Observed { set: Some(set), strategy, pods, budgets, unasked, executor_image, ..bare });
+        return Ok(Observed { course, set: Some(set), strategy, pods, budgets, unasked, executor_image, ..bare });
     }
-    let upgrading = resource.status.as_ref().is_some_and(|status| status.upgrade.is_some());
+    let upgrading = course.under_way.is_some();
 
     let places = places(&set, &namespace, &pods);
     let peers = peers(resource, &places);
@@ -238,13 +244,14 @@ async fn read(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
             (false, true) => nodes::look(context, &pods).await.map(Nodes::Seen),
         }
     };
-    let jobs = async { futures::join!(snapshot::read(context, resource), pulls(context, resource, &set, &pods)) };
+    let jobs =
+        async { futures::join!(snapshot::read(context, resource), pulls(context, resource, &course, &set, &pods)) };
     // Side by side and always in this order: whoever is slow makes nobody else's word older than it is. Boxed: Jobs are large things to hold.
     let (members, nodes, jobs, answers, logs) = futures::join!(
         timed("the members' answers", Box::pin(members)),
         timed("the nodes", Box::pin(nodes)),
         timed("the Jobs", Box::pin(jobs)),
-        timed("the gates' answers", Box::pin(gates::ask(context, resource, &set, ahead))),
+        timed("the gates' answers", Box::pin(gates::ask(context, resource, &course, &set, ahead))),
         timed("the pods' logs", Box::pin(logs::look(context, resource, &set, &pods))),
     );
     let took = [members.1, nodes.1, jobs.1, answers.1, logs.1];
@@ -256,6 +263,7 @@ async fn read(context: &Context, resource: &QuorumCluster, ahead: bool) -> Resul
     let executor_image = snapshot::image(&context.settings, resource);
     Ok(Observed {
         since,
+        course,
         set: Some(set),
         strategy,
         pods,
@@ -333,24 +341,28 @@ fn selector(set: &StatefulSet) -> String {
 }
 
 /// What became of the new image on the nodes, where it shall be there before anybody stops.
-async fn pulls(context: &Context, resource: &QuorumCluster, set: &StatefulSet, pods: &[Pod]) -> Fact<Pulls> {
+async fn pulls(
+    context: &Context,
+    resource: &QuorumCluster,
+    course: &Course,
+    set: &StatefulSet,
+    pods: &[Pod],
+) -> Fact<Pulls> {
     if !resource.spec.upgrade.pre_pull {
         return Fact::Unknown("nobody asked for it".to_owned());
     }
-    match next_image(resource, set) {
+    match next_image(resource, course, set) {
         Ok(image) => pull::read(context, resource, set, image, pods).await,
         Err(hold) => Fact::Unknown(hold.message),
     }
 }
 
 /// The image of the upgrade that is under way, or of the one that would begin.
-fn next_image(resource: &QuorumCluster, set: &StatefulSet) -> Result<String, Hold> {
-    if let Some(upgrade) = resource.status.as_ref().and_then(|status| status.upgrade.as_ref()) {
+fn next_image(resource: &QuorumCluster, course: &Course, set: &StatefulSet) -> Result<String, Hold> {
+    if let Some(under_way) = &course.under_way {
         // Where somebody else writes the template, that is what comes next, whatever is on record.
         return match resource.spec.trigger {
-            Trigger::Version => {
-                Ok(upgrade.next_target.as_ref().map_or(&upgrade.target_image, |next| &next.image).clone())
-            }
+            Trigger::Version => Ok(under_way.coming.image.clone()),
             Trigger::Template => Ok(validate::container(resource, set)?.1),
         };
     }

@@ -3,13 +3,12 @@
 use std::{borrow::Cow, time::Duration};
 
 use kube::ResourceExt;
-use windlass_api::{QuorumCluster, QuorumClusterStatus, quorum_cluster::StrategyType, translate};
+use windlass_api::{QuorumCluster, QuorumClusterStatus, translate};
 use windlass_plan::{
     Hold, Reason,
-    rolling::known::Rolling,
     strategy::{
         self,
-        contract::Plan,
+        contract::{Plan, Record as _},
         known::{decision::Decision, step::Step},
     },
 };
@@ -36,7 +35,6 @@ use crate::{
         touch, unreadable,
         validate::{self, Validated},
     },
-    trouble::clipped,
 };
 
 /// When to look again after an act: what it did takes a moment to show.
@@ -113,9 +111,7 @@ async fn look(actor: Actor<'_>, key: &Key, read: Option<&Read<QuorumCluster>>) -
     if !owner::is_current(actor, resource.as_ref()) {
         return Ok(Next::After(AFTER_STALE));
     }
-    match resource.spec.update_strategy.type_ {
-        StrategyType::RollingUpdate => look_by::<Rolling>(actor, resource).await,
-    }
+    (context.strategies.asked_for)(resource).look(actor, resource).await
 }
 
 /// A resource that is ours to act on, and nothing of anybody else's can still arrive (H1).
@@ -143,7 +139,7 @@ struct Planned<S: Strategy> {
 }
 
 /// One look, by the strategy that the resource asks for.
-async fn look_by<S: Strategy>(actor: Actor<'_>, resource: &QuorumCluster) -> Result<Next, Error> {
+pub async fn look_by<S: Strategy>(actor: Actor<'_>, resource: &QuorumCluster) -> Result<Next, Error> {
     let context = actor.context;
     let claimed = match Box::pin(claim::<S>(actor, resource)).await? {
         Ok(claimed) => claimed,
@@ -151,11 +147,14 @@ async fn look_by<S: Strategy>(actor: Actor<'_>, resource: &QuorumCluster) -> Res
     };
     let namespace = resource.namespace().unwrap_or_default();
     let workload = (namespace.as_str(), resource.spec.workload.stateful_set.as_str());
-    let touch = async || touch::touch(actor, resource, &observe::observe(context, resource).await?).await;
+    let touch = async || {
+        let observed = observe::observe(context, resource, S::course(resource)).await?;
+        touch::touch(actor, resource, &observed).await
+    };
     if let Some(pause) = Box::pin(actor::settle(actor, workload, touch)).await? {
         return Ok(Next::After(pause));
     }
-    let observed = observe::observe(context, resource).await?;
+    let observed = observe::observe(context, resource, S::course(resource)).await?;
     if let Some(set) = &observed.set
         && !owner::is_current(actor, set)
     {
@@ -193,13 +192,13 @@ async fn claim<'a, S: Strategy>(
     resource: &'a QuorumCluster,
 ) -> Result<Result<Claimed<'a>, Next>, Error> {
     let status = resource.status.clone().unwrap_or_default();
-    let recorded = translate::recorded(status.election.as_ref(), status.upgrade.is_some());
+    let recorded = translate::recorded(status.election.as_ref(), status.is_upgrading());
     let (resource, election) = match stand(actor, &recorded) {
         Stand::Held => return Ok(Ok(Claimed(resource))),
         Stand::Wait(pause) => return Ok(Err(Next::After(pause))),
         Stand::Claim(election) => (Cow::Borrowed(resource), election),
         Stand::Touch(election) => {
-            let observed = observe::observe(actor.context, resource).await?;
+            let observed = observe::observe(actor.context, resource, S::course(resource)).await?;
             touch::touch(actor, resource, &observed).await?;
             (Box::pin(finish_begun::<S>(actor, resource, &observed)).await?, election)
         }
@@ -228,17 +227,14 @@ async fn finish_begun<'a, S: Strategy>(
     let Err(error) = result else { return Ok(Cow::Owned(recorded)) };
     tracing::warn!(error = error.story(), "what the predecessor had begun could not be finished");
     let mut status = recorded.status.clone().unwrap_or_default();
-    note_failure(&mut status, &step, &error);
+    note_failure::<S>(&mut status, &step, &error);
     Ok(Cow::Owned(owner::write(actor, &recorded, status).await?))
 }
 
-/// Hand-overs are tried a few times only, and then a person is told why the last one failed.
-fn note_failure(status: &mut QuorumClusterStatus, step: &impl Step, error: &Error) {
-    let asked = status.upgrade.as_mut().and_then(|upgrade| upgrade.hand_over.as_mut());
-    if let Some(asked) = asked.filter(|_| step.moves_leadership()) {
-        let next = error.next_step().map(|next| format!("; {next}")).unwrap_or_default();
-        asked.last_error = Some(clipped(&format!("{}{next}", error.story())));
-    }
+/// What is tried a few times only says why the last time failed.
+fn note_failure<S: Strategy>(status: &mut QuorumClusterStatus, step: &S::Step, error: &Error) {
+    let next = error.next_step().map(|next| format!("; {next}")).unwrap_or_default();
+    S::write_failure(status, step, &format!("{}{next}", error.story()));
 }
 
 /// Nothing can be decided: say why.
@@ -355,7 +351,7 @@ async fn act<S: Strategy>(
                 Class::Refused => refused(actor, resource, note).await,
                 Class::Transient => {
                     let mut status = resource.status.clone().unwrap_or_default();
-                    note_failure(&mut status, step, &error);
+                    note_failure::<S>(&mut status, step, &error);
                     for condition in &mut status.conditions {
                         condition.message.clone_from(&note);
                     }
@@ -370,9 +366,9 @@ async fn act<S: Strategy>(
 }
 
 async fn tell_done<S: Strategy>(actor: Actor<'_>, resource: &QuorumCluster, plan: &Plan<S>) {
-    let upgrade = resource.status.as_ref().and_then(|status| status.upgrade.as_ref());
-    if let Some(upgrade) = upgrade.filter(|_| plan.record.is_none()) {
-        let note = format!("all members run {}", upgrade.target_version);
+    let before = S::record(resource).ok().flatten();
+    if let Some(before) = before.filter(|_| plan.record.is_none()) {
+        let note = format!("all members run {}", before.target());
         tell(actor, resource, Telling { warning: false, reason: "UpgradeCompleted", action: "Finish", note }).await;
     }
 }

@@ -96,7 +96,8 @@ pub fn planned<S: Strategy>(
     let way = plan.record.as_ref().map(|record| format!("{} to {}: ", record.from(), record.target()));
     conclude(&mut status, resource, &plan.decision, &way.unwrap_or_default(), now);
     let job = step.and_then(Step::job);
-    status.intents = intents::reserved(&resource.saying(status.clone()), observed.set.as_ref(), seen, job, now);
+    let saying = resource.saying(status.clone());
+    status.intents = intents::reserved(&saying, &S::course(&saying), observed.set.as_ref(), seen, job, now);
     status
 }
 
@@ -117,14 +118,14 @@ fn conclude<A: Step>(
 ) {
     let generation = resource.metadata.generation.unwrap_or(0);
     // What is on record counts, also where no plan could be made of it: it goes on from there.
-    let verdict = verdict(decision, way, status.upgrade.is_some());
-    let phase = match (decision, &status.upgrade) {
-        (Decision::Done, _) => Phase::Running,
-        (Decision::Wait { on, .. }, _) if on.reason == Reason::Paused => Phase::Paused,
-        (Decision::Halt { .. }, _) => Phase::Blocked,
-        (_, Some(upgrade)) if upgrade.reverting => Phase::Reverting,
-        (_, Some(_)) => Phase::Upgrading,
-        (Decision::Act(_) | Decision::Wait { .. }, None) => Phase::Pending,
+    let verdict = verdict(decision, way, status.is_upgrading());
+    let phase = match decision {
+        Decision::Done => Phase::Running,
+        Decision::Wait { on, .. } if on.reason == Reason::Paused => Phase::Paused,
+        Decision::Halt { .. } => Phase::Blocked,
+        Decision::Act(_) | Decision::Wait { .. } if status.is_reverting() => Phase::Reverting,
+        Decision::Act(_) | Decision::Wait { .. } if status.is_upgrading() => Phase::Upgrading,
+        Decision::Act(_) | Decision::Wait { .. } => Phase::Pending,
     };
     status.phase = Some(phase.name().to_owned());
     status.observed_generation = Some(generation);

@@ -4,20 +4,39 @@
 use std::future::Future;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use windlass_api::{QuorumCluster, QuorumClusterStatus, status::MemberStatus};
+use serde_json::Value;
+use windlass_api::{QuorumCluster, QuorumClusterStatus, conditions, status::MemberStatus};
 use windlass_plan::{
     Hold, Want,
-    strategy::{self, contract::Plan},
+    forecast::Foresee,
+    strategy::{
+        contract::Plan,
+        course::{Course, UnderWay},
+    },
 };
 
 use crate::{
     actor::Actor,
     error::Error,
+    lenient::Whole,
     quorum::{observe::Observed, pass::Recorded},
 };
 
 /// A way to bring a quorum from one version to another, as the operator carries it out.
-pub trait Strategy: strategy::Strategy + Sized {
+pub trait Strategy: Foresee + Sized {
+    /// The upgrade that is under way, as it was written.
+    fn record(resource: &QuorumCluster) -> Result<Option<Self::Record>, Hold>;
+
+    /// Where the upgrade stands by what was written: before anything is seen this tells whose word counts.
+    fn course(resource: &QuorumCluster) -> Course {
+        let conditions = resource.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        Course {
+            // One that can't be read is no upgrade that is over: nothing is decided about such a resource.
+            under_way: Self::record(resource).ok().flatten().as_ref().map(UnderWay::of),
+            at_rest: conditions::is_ready(conditions, resource.metadata.generation),
+        }
+    }
+
     /// What its decisions are made from, as it was read.
     fn view(
         resource: &QuorumCluster,
@@ -50,6 +69,25 @@ pub trait Strategy: strategy::Strategy + Sized {
         step: &Self::Step,
     ) -> impl Future<Output = Result<(), Error>>;
 
+    /// Notes in the status why a step of its own failed, where it is tried a few times only.
+    fn write_failure(status: &mut QuorumClusterStatus, step: &Self::Step, why: &str);
+
+    /// What it has left standing under a resource that can't be read, and is to be taken back; none where nothing of it stands.
+    fn withdraw(
+        resource: &Whole<QuorumCluster>,
+        observed: &Observed,
+        set: &StatefulSet,
+        because: &Hold,
+    ) -> Option<Withdrawal<Self::Step>>;
+
+    /// Takes it back.
+    fn undo(
+        actor: Actor<'_>,
+        observed: &Observed,
+        set: &StatefulSet,
+        step: &Self::Step,
+    ) -> impl Future<Output = Result<(), Error>>;
+
     /// The resource is being deleted: leaves everything in order and lets it go.
     fn let_go(
         actor: Actor<'_>,
@@ -73,4 +111,14 @@ pub trait Strategy: strategy::Strategy + Sized {
 
     /// The members as seen, in their order.
     fn members(resource: &QuorumCluster, view: &Self::View, record: Option<&Self::Record>) -> Vec<MemberStatus>;
+}
+
+/// What is taken back under a resource that can't be read.
+pub struct Withdrawal<A> {
+    /// The step; none where what stands is held already.
+    pub step: Option<A>,
+    /// What is recorded about it: a field of the status.
+    pub recorded: Option<(&'static str, Value)>,
+    /// Who set what stands, in a sentence, where somebody else did.
+    pub contest: Option<String>,
 }

@@ -12,16 +12,8 @@ use windlass_api::{
     conditions::{Verdict, conditions},
     reading,
     status::Phase,
-    translate,
 };
-use windlass_plan::{
-    Decision, Hold, Step,
-    rolling::{
-        known::{contest::Contest, parked::Parked, workload::Strategy},
-        parking, permit,
-    },
-    strategy::known::step::Step as _,
-};
+use windlass_plan::{Hold, strategy::known::step::Step as _};
 
 use crate::{
     actor::{Actor, settle},
@@ -36,10 +28,8 @@ use crate::{
     quorum::{
         budget,
         observe::{self, Observed, Sibling},
-        owners,
         pass::Next,
-        rolling::view,
-        stateful_set::{patch_set, strategy_patch, take_back},
+        strategies::Withdrawn,
         touch::{is_touched, touch_workload},
         validate,
     },
@@ -74,26 +64,21 @@ pub async fn look(actor: Actor<'_>, key: &Key, hold: &Hold, resource: &Whole<Quo
     if let Some(pause) = settled.await? {
         return Ok(Next::After(pause));
     }
-    let withdrawal = ours.then(|| withdraw(resource, &observed, hold)).flatten();
-    let contest = withdrawal.as_ref().and_then(|withdrawal| withdrawal.contest.as_ref());
+    let withdrawn = ours.then(|| withdraw(actor, resource, &observed, hold)).flatten();
+    let contest = withdrawn.as_ref().and_then(|withdrawn| withdrawn.contest.as_ref());
     let hold = &contest.map_or_else(|| hold.clone(), |told| hold.and(told));
     let mut said = said(&of, actor, hold);
-    let act = withdrawal.and_then(|Withdrawal { step, recorded, contest: _ }| {
+    let act = withdrawn.and_then(|Withdrawn { act, recorded, contest: _ }| {
         if let Some((field, value)) = recorded {
             said[field] = value;
         }
-        step
+        act
     });
     of.say(actor, said, hold).await?;
-    if let (Some(step), Some(set)) = (&act, observed.set.as_ref()) {
-        // Nothing else is ever done here but to put a strategy of ours back.
-        let patched = if let Step::TakeBack { partition, .. } = step {
-            take_back(actor, &observed, set, *partition).await
-        } else {
-            patch_set(actor, set, strategy_patch(set, Strategy::OnDelete)).await
-        };
-        actor.context.metrics.step(step, patched.as_ref().err().map(Error::class));
-        patched?;
+    if let Some((step, undone)) = act {
+        let undone = undone.await;
+        actor.context.metrics.step(&step, undone.as_ref().err().map(Error::class));
+        undone?;
         of.tell(actor, Telling { warning: false, reason: step.name(), action: "Act", note: step.to_string() }).await;
         return Ok(Next::After(Duration::ZERO));
     }
@@ -103,54 +88,15 @@ pub async fn look(actor: Actor<'_>, key: &Key, hold: &Hold, resource: &Whole<Quo
     Ok(idle)
 }
 
-/// What is done about the strategy that stands, and what is recorded about it.
-struct Withdrawal {
-    step: Option<Step>,
-    recorded: Option<(&'static str, Value)>,
-    /// Who set the strategy, in a sentence, where somebody else did.
-    contest: Option<String>,
-}
-
-/// The permit that stands is taken back, where an upgrade is under way or may be.
-fn withdraw(resource: &Whole<QuorumCluster>, observed: &Observed, hold: &Hold) -> Option<Withdrawal> {
-    let set = observed.set.as_ref()?;
-    let workload = view::workload(set, String::new()).ok()?;
-    let Some(written) = resource.raw.pointer("/status/upgrade").filter(|written| !written.is_null()) else {
-        let parked = resource.raw.pointer("/status/parkedPartition").and_then(Value::as_u64);
-        let parked = parked.and_then(|partition| u32::try_from(partition).ok()).map(Parked::at);
-        let step = step(parking::stand_down(&workload, parked))?;
-        return Some(Withdrawal { step: Some(step), recorded: None, contest: None });
-    };
-    let (pods, owners) = (view::pods(&workload, observed), owners::of_strategy(set));
-    let read = serde_json::from_value(written.clone()).ok().and_then(|upgrade| translate::record(&upgrade).ok());
-    if let Some(mut record) = read {
-        let before = record.clone();
-        let step = step(permit::withdraw(&workload, &pods, &owners, &mut record, hold));
-        let intent = step.as_ref().map(ToString::to_string);
-        let value = json!(translate::upgrade(&record, workload.replicas, intent));
-        let recorded = (step.is_some() || record != before).then_some(("upgrade", value));
-        let contest = record.contest.map(|contest| contest.told(set.name_any().as_str(), workload.permitted(&pods)));
-        return Some(Withdrawal { step, recorded, contest });
-    }
-    let contest = resource.raw.pointer("/status/contest").filter(|written| !written.is_null());
-    let contest = contest.map(|written| {
-        let read = serde_json::from_value(written.clone()).ok();
-        // One that can't be read was written by somebody else: nobody knows how often anything was held.
-        read.and_then(|contest| translate::contest(&contest).ok()).unwrap_or_else(Contest::exhausted)
-    });
-    let mut after = contest.clone();
-    let step = step(permit::withdraw_unrecorded(&workload, &pods, &owners, &mut after, hold));
-    let value = json!(after.as_ref().map(translate::written_contest));
-    let recorded = (after != contest).then_some(("contest", value));
-    let contest = after.map(|contest| contest.told(set.name_any().as_str(), workload.permitted(&pods)));
-    Some(Withdrawal { step, recorded, contest })
-}
-
-fn step(decision: Option<Decision>) -> Option<Step> {
-    match decision {
-        Some(Decision::Act(step)) => Some(step),
-        Some(Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done) | None => None,
-    }
+/// What the strategies have left standing is taken back, whichever left it.
+fn withdraw<'a>(
+    actor: Actor<'a>,
+    resource: &Whole<QuorumCluster>,
+    observed: &'a Observed,
+    hold: &Hold,
+) -> Option<Withdrawn<'a>> {
+    let strategies = (actor.context.strategies.all)();
+    strategies.into_iter().find_map(|strategy| strategy.withdraw(actor, resource, observed, hold))
 }
 
 /// What a QuorumCluster that can't be read says of itself.

@@ -21,6 +21,7 @@
 //!
 //!   known    what is seen, recorded and done: types alone, below everything
 //!   ways, template, takeover   which versions lead to which; the write of the template; what a predecessor had begun
+//!   foresee                    what its steps lead to, for a forecast
 //! ```
 //! What comes before and after, and is the same for every strategy, is in [`crate::strategy`].
 
@@ -28,6 +29,7 @@ pub mod budget;
 pub(crate) mod contest;
 pub(crate) mod decide;
 pub mod follow;
+pub mod foresee;
 pub mod gates;
 pub mod handover;
 pub mod known;
@@ -64,6 +66,7 @@ use self::{
 use crate::{
     gate::GateState,
     hold::Hold,
+    quorum::MemberName,
     strategy::{
         self,
         contract::Strategy,
@@ -169,6 +172,26 @@ impl strategy::Record for Record {
 
     fn is_reverting(&self) -> bool {
         self.reverting
+    }
+
+    fn coming(&self) -> &Target {
+        self.next_target.as_ref().unwrap_or(&self.target)
+    }
+
+    fn since(&self) -> Timestamp {
+        self.started_at
+    }
+
+    fn done(&self) -> &[MemberName] {
+        &self.completed
+    }
+
+    fn next(&self) -> Option<&MemberName> {
+        self.next.as_ref()
+    }
+
+    fn settled(&self) -> Option<Timestamp> {
+        self.settled_since.values().copied().max()
     }
 
     fn is_waiting(&self) -> bool {

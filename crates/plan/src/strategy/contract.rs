@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use crate::{
     gate::GateState,
     hold::Hold,
+    quorum::MemberName,
     strategy::known::{
         approval::Approvals,
         ask::Asks,
@@ -88,6 +89,21 @@ pub trait Record: Clone + Debug + PartialEq + Eq {
 
     /// Where it came from; the same as the target where nobody knows.
     fn from(&self) -> &Target;
+
+    /// The target whose image comes next: another one that is to take this one's place, or its own.
+    fn coming(&self) -> &Target;
+
+    /// When it began.
+    fn since(&self) -> Timestamp;
+
+    /// Members that are done, in their order.
+    fn done(&self) -> &[MemberName];
+
+    /// Whose turn it is.
+    fn next(&self) -> Option<&MemberName>;
+
+    /// When the last member that was taken down was well again.
+    fn settled(&self) -> Option<Timestamp>;
 
     /// It goes back to where an unfinished upgrade came from.
     fn is_reverting(&self) -> bool;

@@ -7,7 +7,8 @@
 //!         ├─ note      snapshot, and what the strategy itself notes    what is about to happen, for the record
 //!         └─ say       gates, approval                                where every gate stands, and what a person is asked
 //! ```
-//! `contract` says what a strategy brings, `known` has the types, and each of the others is one thing that is decided for all.
+//! `contract` says what a strategy brings, `known` has the types, `course` tells before a look whose word counts, and each of the others is one
+//! thing that is decided for all.
 //!
 //! A strategy brings a folder beside this one with its types and its decisions, and implements [`Strategy`]; see [`crate::rolling`]. What it gets
 //! for that: requests (abort, rollback, retry), pause, deadlines that revert, approvals, windows, gates that are asked elsewhere, snapshots, and
@@ -15,6 +16,7 @@
 
 pub mod approval;
 pub mod contract;
+pub mod course;
 pub mod gates;
 pub mod known;
 pub mod prepull;

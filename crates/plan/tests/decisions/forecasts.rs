@@ -7,9 +7,9 @@ use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Forecast, Hold, Order, Reason, Step, Trouble, View, Want,
     approval::Mode,
-    forecast::{End, Move, Note, forecast},
+    forecast::{End, Move, Note},
     gate::{CONCURRENT_OPERATION, ExternalGate, NODE_DRAIN, Outcome, State},
-    rolling::known::workload::Strategy as Update,
+    rolling::{foresee, known::workload::Strategy as Update},
     strategy::known::step::Step as _,
 };
 
@@ -19,7 +19,7 @@ use crate::support::{
 };
 
 fn foresee(want: &Want, view: &View) -> Forecast {
-    forecast(want, view, noon())
+    foresee::foresee(want, view, noon())
 }
 
 /// The steps by name, a member's with its index.
@@ -78,7 +78,7 @@ fn the_steps_of_a_rolling_upgrade_in_their_order() {
     let way = seen.way.as_ref().unwrap();
     assert_eq!(
         (&way.from, &way.to, way.order, way.reverting),
-        (&target(OLD), &target(NEW), Order::ReverseOrdinal, false)
+        (&target(OLD), &target(NEW), Some(Order::ReverseOrdinal), false)
     );
     assert_eq!(seen.notes, [Note::Parked { partition: 3 }]);
 }
@@ -259,7 +259,7 @@ fn a_closed_window_is_told_where_it_holds() {
     );
 
     let leap_day = Want { windows: vec![window("0 0 29 2 *", 60, "UTC")], ..want(NEW) };
-    let seen = forecast(&leap_day, &rest(3, 0), "2096-03-02T00:00:00Z".parse().unwrap());
+    let seen = foresee::foresee(&leap_day, &rest(3, 0), "2096-03-02T00:00:00Z".parse().unwrap());
     assert_eq!((words(&seen), blocked(&seen)), (Vec::<String>::new(), Some(Reason::WindowClosed)));
 
     let open = Want { windows: vec![window("0 12 * * *", 60, "UTC")], ..want(NEW) };
@@ -467,7 +467,7 @@ proptest! {
         }
         world.want.target = target(case.then);
         world.want.paused = case.paused;
-        let seen = forecast(&world.want, &world.view, world.now);
+        let seen = foresee::foresee(&world.want, &world.view, world.now);
         let (happened, done) = really(&mut world);
         prop_assert_eq!(nameless(seen.steps.iter().map(|foreseen| foreseen.step.clone())), nameless(happened));
         prop_assert_eq!(seen.end == End::Done, done, "{:?}", seen.end);

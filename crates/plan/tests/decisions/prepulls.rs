@@ -5,7 +5,8 @@ use std::time::Duration;
 use rstest::rstest;
 use windlass_plan::{
     Decision, Fact, Reason, Step,
-    forecast::{End, forecast},
+    forecast::End,
+    rolling::foresee::foresee,
     strategy::known::{
         pulls::{Pull, Pulls},
         step::JobStep,
@@ -119,14 +120,14 @@ fn a_forecast_shows_it_first() {
     want.pre_pull = Some(Duration::from_mins(10));
     let nodes = |pull: &Pull| ["a", "b"].map(|node| (node.to_owned(), pull.clone())).into();
     view.pulls = Fact::Known(Pulls { image: image(NEW), nodes: nodes(&Pull::Missing) });
-    let seen = forecast(&want, &view, noon());
+    let seen = foresee(&want, &view, noon());
     assert_eq!((&seen.end, seen.blocked()), (&End::Done, None));
     let first = seen.steps.first().map(|foreseen| foreseen.step.to_string());
     assert_eq!(first, Some(format!("pull image {} on a, b before anybody stops", image(NEW))));
 
     let trouble = Some("manifest unknown".to_owned());
     view.pulls = Fact::Known(Pulls { image: image(NEW), nodes: nodes(&Pull::Running { since: noon(), trouble }) });
-    let seen = forecast(&want, &view, noon());
+    let seen = foresee(&want, &view, noon());
     assert!(seen.steps.is_empty());
     assert_eq!(seen.blocked().map(|hold| hold.reason), Some(Reason::ImageNotPullable));
 }

@@ -3,26 +3,37 @@
 pub mod execute;
 pub mod report;
 pub mod view;
+pub mod withdraw;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use windlass_api::{QuorumCluster, QuorumClusterStatus, members, status::MemberStatus, translate};
 use windlass_plan::{
     Hold, Plan, Record, Step, View, Want,
     rolling::{known::Rolling, permit, takeover},
-    strategy::known::want::Trigger,
+    strategy::known::{step::Step as _, want::Trigger},
 };
 
 use crate::{
     actor::Actor,
     error::Error,
-    quorum::{finalize, observe::Observed, pass::Recorded, strategy::Strategy},
+    lenient::Whole,
+    quorum::{
+        finalize,
+        observe::Observed,
+        pass::Recorded,
+        strategy::{Strategy, Withdrawal},
+    },
+    trouble::clipped,
 };
 
 impl Strategy for Rolling {
-    fn view(resource: &QuorumCluster, observed: &Observed, set: &StatefulSet, image: String) -> Result<View, Hold> {
+    fn record(resource: &QuorumCluster) -> Result<Option<Record>, Hold> {
         let upgrade = resource.status.as_ref().and_then(|status| status.upgrade.as_ref());
-        let record = upgrade.map(translate::record).transpose()?;
-        view::view(resource, observed, set, image, record)
+        upgrade.map(translate::record).transpose()
+    }
+
+    fn view(resource: &QuorumCluster, observed: &Observed, set: &StatefulSet, image: String) -> Result<View, Hold> {
+        view::view(resource, observed, set, image, Self::record(resource)?)
     }
 
     fn as_it_stands(resource: &QuorumCluster, observed: &Observed) -> Option<View> {
@@ -62,6 +73,26 @@ impl Strategy for Rolling {
         step: &Step,
     ) -> Result<(), Error> {
         execute::execute(actor, recorded, observed, set, step).await
+    }
+
+    fn write_failure(status: &mut QuorumClusterStatus, step: &Step, why: &str) {
+        let asked = status.upgrade.as_mut().and_then(|upgrade| upgrade.hand_over.as_mut());
+        if let Some(asked) = asked.filter(|_| step.hand_over().is_some()) {
+            asked.last_error = Some(clipped(why));
+        }
+    }
+
+    fn withdraw(
+        resource: &Whole<QuorumCluster>,
+        observed: &Observed,
+        set: &StatefulSet,
+        because: &Hold,
+    ) -> Option<Withdrawal<Step>> {
+        withdraw::withdraw(resource, observed, set, because)
+    }
+
+    async fn undo(actor: Actor<'_>, observed: &Observed, set: &StatefulSet, step: &Step) -> Result<(), Error> {
+        withdraw::undo(actor, observed, set, step).await
     }
 
     async fn let_go(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed) -> Result<(), Error> {

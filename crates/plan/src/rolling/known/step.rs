@@ -146,8 +146,12 @@ impl step::Step for Step {
         self.disturbs() || matches!(self, Self::SwitchStrategy { .. })
     }
 
-    fn moves_leadership(&self) -> bool {
-        matches!(self, Self::HandOver { .. })
+    fn hand_over(&self) -> Option<(&MemberName, &MemberName)> {
+        if let Self::HandOver { from, to } = self { Some((from, to)) } else { None }
+    }
+
+    fn takes_back(&self) -> Option<&Hold> {
+        if let Self::TakeBack { because, .. } = self { Some(because) } else { None }
     }
 
     fn job(&self) -> Option<&JobStep> {

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Debug, Display};
 
-use crate::{quorum::MemberName, strategy::known::snapshot::Attempt};
+use crate::{hold::Hold, quorum::MemberName, strategy::known::snapshot::Attempt};
 
 /// One act. Its text says to a person what is about to happen. Whoever carries it out adds the fence: uid and resourceVersion of what the
 /// decision saw.
@@ -26,9 +26,14 @@ pub trait Step: Clone + Debug + Display + PartialEq + Eq + From<JobStep> {
         self.disturbs()
     }
 
-    /// Whether it moves leadership, which is tried a few times only.
-    fn moves_leadership(&self) -> bool {
-        false
+    /// From whom to whom it moves leadership, which is tried a few times only.
+    fn hand_over(&self) -> Option<(&MemberName, &MemberName)> {
+        None
+    }
+
+    /// What changed, where it only takes back what was let go.
+    fn takes_back(&self) -> Option<&Hold> {
+        None
     }
 
     /// What a Job is asked to do, where a Job does it.

@@ -1,43 +1,38 @@
 //! What an upgrade would do from here: the planner's own answers, played forward on a copy of what was seen.
 //!
 //! ```text
-//!   want, view, now ─▶ rolling::plan ─▶ Act         noted, and done to the copy
-//!                        ▲              Wait        what is on its way arrives; what people or the calendar hold is noted and let pass
-//!                        └──────────────┘           neither: that is where it ends
-//!                                       Halt, Done  that is where it ends
+//!   want, view, now ─▶ strategy::plan ─▶ Act         noted, and done to the copy
+//!                        ▲               Wait        what is on its way arrives; what people or the calendar hold is noted and let pass
+//!                        └───────────────┘           neither: that is where it ends
+//!                                        Halt, Done  that is where it ends
 //! ```
-//! There is no second opinion: whatever is foreseen, [`rolling::plan`] said. Only what the copy does is made up, and it is the best that
+//! There is no second opinion: whatever is foreseen, [`strategy::plan`] said. Only what the copy does is made up, and it is the best that
 //! can happen: pods come back ready, their members healthy and caught up, and leadership goes where it was asked to go. What is wrong
 //! or not known now and is none of our doing stays as it is.
+//!
+//! The copy and what is told of it are the same for every strategy; what its own steps lead to, it brings itself ([`Foresee`]).
 
-mod world;
+mod copy;
+mod told;
 
 use std::{borrow::Cow, fmt, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
-use self::world::World;
+use self::copy::Copy;
+pub use self::told::Told;
 use crate::{
     gate::GateState,
     hold::Hold,
     quorum::{MemberName, can_spare_one},
     reason::Reason,
-    rolling::{
-        self,
-        gates::{list, outlook},
-        known::{
-            Rolling,
-            order::Order,
-            record::Record,
-            step::{Decision, Step},
-            view::View,
-            workload::Strategy,
-        },
-    },
+    rolling::known::{order::Order, workload},
     strategy::{
-        approval,
+        self, Record as _, Strategy, approval,
+        contract::Plan,
         known::{
-            step::Step as _,
+            decision::Decision,
+            step::Step,
             want::{Target, Want},
         },
     },
@@ -47,17 +42,44 @@ use crate::{
 /// More answers than any way of a quorum needs. A way that never ends is a bug, and must not hang whoever asks.
 const ROUNDS: usize = 2_000;
 
+/// What a strategy brings to be played forward: what its own steps lead to when the best happens.
+pub trait Foresee: Strategy {
+    /// What the copy knows beside what can be seen.
+    type Scene;
+
+    /// As it is before anything happens.
+    fn scene(view: &Self::View) -> Self::Scene;
+
+    /// Keeps what the plan records.
+    fn keep(view: &mut Self::View, plan: &Plan<Self>);
+
+    /// A step of its own is done.
+    fn carry_out(scene: &mut Self::Scene, view: &mut Self::View, step: &Self::Step);
+
+    /// One thing that is on its way arrives; false where nothing is.
+    fn arrive(scene: &mut Self::Scene, want: &Want, view: &mut Self::View, now: Timestamp) -> bool;
+
+    /// In which order members are let go, where that is recorded.
+    fn order(record: &Self::Record) -> Option<Order>;
+
+    /// What is asked before an upgrade begins, by the names of the gates that ask the same.
+    fn to_begin() -> Vec<Cow<'static, str>>;
+
+    /// What a person should know beforehand of the ways of this strategy.
+    fn notes(view: &Self::View, steps: &[Foreseen<Self::Step>]) -> Vec<Note>;
+}
+
 /// What would happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Forecast {
+pub struct Forecast<A> {
     /// What the planner answers now.
-    pub decision: Decision,
+    pub decision: Decision<A>,
     /// Where every gate stands now, also those that are asked only once an upgrade is under way; empty where nobody would be disturbed.
     pub gates: Vec<GateState>,
     /// From where to where; none where nothing is begun.
     pub way: Option<Way>,
     /// The steps in their order.
-    pub steps: Vec<Foreseen>,
+    pub steps: Vec<Foreseen<A>>,
     /// How it ends.
     pub end: End,
     /// What a person should know before it begins.
@@ -71,17 +93,17 @@ pub struct Way {
     pub from: Target,
     /// What shall run.
     pub to: Target,
-    /// Who goes first.
-    pub order: Order,
+    /// Who goes first; none where the strategy has no order.
+    pub order: Option<Order>,
     /// It goes back to where an unfinished upgrade came from.
     pub reverting: bool,
 }
 
 /// One step, and what comes before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Foreseen {
+pub struct Foreseen<A> {
     /// The step.
-    pub step: Step,
+    pub step: A,
     /// The gates that must let it through; none where it neither begins anything nor disturbs anybody.
     pub gates: Vec<Cow<'static, str>>,
     /// What is waited for before, and comes by itself if all goes well.
@@ -123,9 +145,9 @@ pub enum Note {
     /// The StatefulSet's update strategy becomes another one (H7).
     StrategySwitched {
         /// What it is.
-        from: Strategy,
+        from: workload::Strategy,
         /// What it becomes.
-        to: Strategy,
+        to: workload::Strategy,
     },
     /// The partition stays at `replicas` in the end (H11).
     Parked {
@@ -154,9 +176,9 @@ impl Note {
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = |strategy: &Strategy| match strategy {
-            Strategy::RollingUpdate { .. } => "RollingUpdate",
-            Strategy::OnDelete => "OnDelete",
+        let kind = |strategy: &workload::Strategy| match strategy {
+            workload::Strategy::RollingUpdate { .. } => "RollingUpdate",
+            workload::Strategy::OnDelete => "OnDelete",
         };
         match self {
             Self::NoSpareMember { members } => {
@@ -186,11 +208,11 @@ impl fmt::Display for Note {
     }
 }
 
-impl Forecast {
+impl<A: Step> Forecast<A> {
     /// Where leadership moves, and when.
     pub fn moves(&self) -> impl Iterator<Item = Move> {
         self.steps.iter().zip(1..).filter_map(|(foreseen, step)| {
-            let Step::HandOver { from, to } = &foreseen.step else { return None };
+            let (from, to) = foreseen.step.hand_over()?;
             Some(Move { step, from: from.clone(), to: to.clone() })
         })
     }
@@ -202,7 +224,7 @@ impl Forecast {
             if let Some(hold) = waits.first() {
                 return Some(hold);
             }
-            if let Step::TakeBack { because, .. } = step {
+            if let Some(because) = step.takes_back() {
                 return Some(because);
             }
             if step.disturbs() {
@@ -217,28 +239,28 @@ impl Forecast {
 }
 
 /// What would happen from here, if nothing goes wrong and nobody changes their mind.
-pub fn forecast(want: &Want, view: &View, now: Timestamp) -> Forecast {
-    let record = rolling::plan(want, view, now).record.filter(|_| view.record.is_some());
-    let gates = outlook::states(want, &approval::take_in::<Rolling>(want, view), record.as_ref(), now);
-    let mut world = World::new(want.clone(), view.clone(), now);
-    let mut told = Told { soak: want.soak, ..Told::default() };
+pub fn forecast<S: Foresee>(want: &Want, view: &S::View, now: Timestamp) -> Forecast<S::Step> {
+    let record = strategy::plan::<S>(want, view, now).record.filter(|_| S::recorded(view).is_some());
+    let (gates, _) = S::outlook(want, &approval::take_in::<S>(want, view), record.as_ref(), now);
+    let mut copy = Copy::<S>::of(want.clone(), view.clone(), now);
+    let mut told = Telling::new(want.soak);
     let mut first = None;
     let mut way = None;
     let mut end = End::OutOfSight;
     for _ in 0..ROUNDS {
-        let at_rest = world.is_at_rest();
-        let plan = world.plan();
+        let at_rest = copy.is_at_rest();
+        let plan = copy.plan();
         first.get_or_insert_with(|| plan.decision.clone());
-        way = way.or_else(|| plan.record.as_ref().map(Way::of));
+        way = way.or_else(|| plan.record.as_ref().map(way_of::<S>));
         match plan.decision {
             // A step that changed nothing would be repeated for ever.
             Decision::Act(step) if told.steps.last().is_some_and(|last| last.step == step) => break,
             Decision::Act(step) => {
-                world.carry_out(&step);
+                copy.carry_out(&step);
                 let gates = if step.disturbs() {
                     plan.gates.into_iter().map(|gate| gate.name).collect()
                 } else if at_rest && plan.record.is_some() {
-                    list::to_begin().map(Cow::Borrowed).collect()
+                    S::to_begin()
                 } else {
                     Vec::new()
                 };
@@ -247,9 +269,9 @@ pub fn forecast(want: &Want, view: &View, now: Timestamp) -> Forecast {
             Decision::Wait { on, .. } => {
                 let idle = on.reason.is_idle();
                 // What is on its way is there before people or the calendar move.
-                if world.arrive() {
+                if copy.arrive() {
                     told.arrived(on, idle);
-                } else if idle && world.lift(&on) {
+                } else if idle && copy.lift(&on) {
                     told.lifted(&on);
                 } else {
                     end = End::Held(on);
@@ -266,21 +288,18 @@ pub fn forecast(want: &Want, view: &View, now: Timestamp) -> Forecast {
             }
         }
     }
-    let notes = notes(want, view, way.as_ref(), &told.steps, &end);
+    let notes = notes::<S>(want, view, way.as_ref(), &told.steps, &end);
     Forecast { decision: first.unwrap_or(Decision::Done), gates, way, steps: told.steps, end, notes }
 }
 
-impl Way {
-    fn of(record: &Record) -> Self {
-        let Record { from, target, order, reverting, .. } = record;
-        Self { from: from.clone(), to: target.clone(), order: *order, reverting: *reverting }
-    }
+fn way_of<S: Foresee>(record: &S::Record) -> Way {
+    let (from, to) = (record.from().clone(), record.target().clone());
+    Way { from, to, order: S::order(record), reverting: record.is_reverting() }
 }
 
 /// What was foreseen so far.
-#[derive(Default)]
-struct Told {
-    steps: Vec<Foreseen>,
+struct Telling<A> {
+    steps: Vec<Foreseen<A>>,
     after: Vec<Hold>,
     waits: Vec<Hold>,
     soak: Duration,
@@ -288,8 +307,12 @@ struct Told {
     guessed: bool,
 }
 
-impl Told {
-    fn act(&mut self, step: Step, gates: Vec<Cow<'static, str>>) {
+impl<A: Step> Telling<A> {
+    fn new(soak: Duration) -> Self {
+        Self { steps: Vec::new(), after: Vec::new(), waits: Vec::new(), soak, guessed: false }
+    }
+
+    fn act(&mut self, step: A, gates: Vec<Cow<'static, str>>) {
         self.guessed |= step.disturbs();
         let (after, waits) = (std::mem::take(&mut self.after), std::mem::take(&mut self.waits));
         self.steps.push(Foreseen { step, gates, after, waits });
@@ -327,10 +350,16 @@ impl Told {
     }
 }
 
-fn notes(want: &Want, view: &View, way: Option<&Way>, steps: &[Foreseen], end: &End) -> Vec<Note> {
-    let steps = || steps.iter().map(|foreseen| &foreseen.step);
+fn notes<S: Foresee>(
+    want: &Want,
+    view: &S::View,
+    way: Option<&Way>,
+    foreseen: &[Foreseen<S::Step>],
+    end: &End,
+) -> Vec<Note> {
+    let steps = || foreseen.iter().map(|foreseen| &foreseen.step);
     let mut notes = Vec::new();
-    let members = view.quorum.size();
+    let members = view.as_ref().quorum.size();
     let held = matches!(end, End::Held(hold) if hold.reason == Reason::NoSpareMember);
     if held || (steps().any(Step::disturbs) && !can_spare_one(members)) {
         notes.push(Note::NoSpareMember { members });
@@ -340,32 +369,8 @@ fn notes(want: &Want, view: &View, way: Option<&Way>, steps: &[Foreseen], end: &
     {
         notes.push(Note::Downgrade { from: from.version.clone(), to: to.version.clone() });
     }
-    let found = view.workload.strategy;
-    let kind = std::mem::discriminant::<Strategy>;
-    let set = steps().find_map(|step| match step {
-        Step::WriteTemplate { strategy, .. } => *strategy,
-        Step::SwitchStrategy { partition } => Some(Strategy::RollingUpdate { partition: *partition }),
-        Step::Job(_)
-        | Step::PutBackStrategy
-        | Step::HoldEvictions
-        | Step::HandOver { .. }
-        | Step::Permit { .. }
-        | Step::TakeBack { .. }
-        | Step::DeletePod { .. }
-        | Step::Replace { .. }
-        | Step::ReleaseEvictions
-        | Step::Park { .. } => None,
-    });
-    if let Some(to) = set.filter(|set| kind(set) != kind(&found)) {
-        notes.push(Note::StrategySwitched { from: found, to });
-    }
-    let parked = steps().find_map(|step| if let Step::Park { partition } = step { Some(*partition) } else { None });
-    if let Some(partition) =
-        parked.filter(|to| view.record.is_none() && found != Strategy::RollingUpdate { partition: *to })
-    {
-        notes.push(Note::Parked { partition });
-    }
-    if !want.names_target && steps().any(|step| matches!(step, Step::HandOver { .. })) {
+    notes.extend(S::notes(view, foreseen));
+    if !want.names_target && steps().any(|step| step.hand_over().is_some()) {
         notes.push(Note::LeaderNotChosen);
     }
     if !want.windows.is_empty() && steps().any(Step::disturbs) {

@@ -1,48 +1,45 @@
-//! The world of a forecast: a copy of what was seen, in which the best happens.
+//! The rolling strategy played forward: what its steps lead to when the best happens.
 //!
 //! Only what is on its way arrives: a template that was written, a pod that was let go, a member that was replaced, leadership that was asked to
 //! move. It never heals what is wrong for other reasons.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
-    time::Duration,
 };
 
 use jiff::Timestamp;
 
 use crate::{
     fact::Fact,
-    gate::{ExternalGate, NODE_DRAIN, Outcome},
-    hold::Hold,
+    forecast::{self, Foresee, Foreseen, Note, forecast},
     quorum::{Member, MemberName},
-    reason::Reason,
     rolling::{
-        self, handover,
+        gates::list,
+        handover,
         known::{
+            Rolling,
+            order::Order,
+            record::Record,
             step::{Plan, Step},
             view::View,
             workload::{Evictions, Pod, Revision, Strategy},
         },
     },
-    strategy::known::{
-        pulls::{Pull, Pulls},
-        request::Requests,
-        snapshot::{Progress, Snapshot},
-        step::JobStep,
-        want::Want,
-    },
+    strategy::known::want::Want,
     version::Version,
 };
 
-/// How long each small thing takes: only the order of moments matters.
-const MOMENT: Duration = Duration::from_secs(1);
+/// What would happen to a quorum that is rolled.
+pub type Forecast = forecast::Forecast<Step>;
 
-pub(super) struct World {
-    want: Want,
-    view: View,
-    now: Timestamp,
-    /// What the operator looks at only once an upgrade is under way.
-    later: Vec<ExternalGate>,
+/// What would happen from here, if nothing goes wrong and nobody changes their mind.
+pub fn foresee(want: &Want, view: &View, now: Timestamp) -> Forecast {
+    forecast::<Rolling>(want, view, now)
+}
+
+/// What the copy knows beside what can be seen.
+pub struct Scene {
     /// Which revision the controller made of which image, as far as that can be told.
     revisions: BTreeMap<String, Revision>,
     /// Members that were taken down for an upgrade, here or before.
@@ -51,146 +48,101 @@ pub(super) struct World {
     heir: Option<MemberName>,
 }
 
-impl World {
-    pub(super) fn new(want: Want, mut view: View, now: Timestamp) -> Self {
-        // Who is asked again says the same again.
-        view.external.iter_mut().for_each(|gate| gate.asked = None);
-        let mut later = Vec::new();
-        if view.record.is_none() {
-            (later, view.external) =
-                std::mem::take(&mut view.external).into_iter().partition(|gate| gate.name == NODE_DRAIN);
-        }
-        let (revisions, taken_down) = (revisions(&view), taken_down(&view));
-        Self { want, view, now, later, revisions, taken_down, heir: None }
+impl Foresee for Rolling {
+    type Scene = Scene;
+
+    fn scene(view: &View) -> Scene {
+        Scene { revisions: revisions(view), taken_down: taken_down(view), heir: None }
     }
 
-    /// Nothing is under way.
-    pub(super) fn is_at_rest(&self) -> bool {
-        self.view.record.is_none()
+    fn keep(view: &mut View, plan: &Plan) {
+        view.record.clone_from(&plan.record);
+        view.parked = plan.kept;
     }
 
-    /// The next answer, recorded as the operator would.
-    pub(super) fn plan(&mut self) -> Plan {
-        self.look_at_nodes();
-        let plan = rolling::plan(&self.want, &self.view, self.now);
-        self.view.record.clone_from(&plan.record);
-        self.view.approvals.clone_from(&plan.approvals);
-        self.view.given_up.clone_from(&plan.given_up);
-        self.view.attempt.clone_from(&plan.attempt);
-        self.view.parked = plan.kept;
-        self.view.requests = Requests::default();
-        if plan.record.is_some() {
-            // A request is handled once.
-            self.view.resumed = false;
-            self.view.external.append(&mut self.later);
-        }
-        plan
-    }
-
-    /// Of an image that comes after the one that the nodes were asked about, nobody has pulled anything yet.
-    fn look_at_nodes(&mut self) {
-        let View { seen, record, .. } = &mut self.view;
-        let target =
-            record.as_ref().map_or(&self.want.target, |record| record.next_target.as_ref().unwrap_or(&record.target));
-        let Fact::Known(Pulls { image, nodes }) = &mut seen.pulls else { return };
-        if *image != target.image {
-            image.clone_from(&target.image);
-            for pull in nodes.values_mut() {
-                *pull = Pull::Missing;
-            }
-        }
-    }
-
-    pub(super) fn carry_out(&mut self, step: &Step) {
-        self.pass();
+    fn carry_out(scene: &mut Scene, view: &mut View, step: &Step) {
         match step {
+            // Jobs are everybody's, and done by then.
+            Step::Job(_) => {}
             Step::WriteTemplate { image, strategy } => {
-                self.view.workload.image.clone_from(image);
-                self.view.workload.strategy = strategy.unwrap_or(self.view.workload.strategy);
-                self.view.workload.observed = false;
+                view.workload.image.clone_from(image);
+                view.workload.strategy = strategy.unwrap_or(view.workload.strategy);
+                view.workload.observed = false;
             }
             Step::SwitchStrategy { partition }
             | Step::Permit { partition, .. }
             | Step::TakeBack { partition, .. }
             | Step::Park { partition } => {
-                self.view.workload.strategy = Strategy::RollingUpdate { partition: *partition };
-                self.view.workload.observed = false;
+                view.workload.strategy = Strategy::RollingUpdate { partition: *partition };
+                view.workload.observed = false;
             }
             Step::PutBackStrategy => {
-                self.view.workload.strategy = Strategy::OnDelete;
-                self.view.workload.observed = false;
+                view.workload.strategy = Strategy::OnDelete;
+                view.workload.observed = false;
             }
-            Step::Replace { pod, .. } | Step::DeletePod { pod, .. } => self.take_down(&pod.clone()),
-            Step::Job(JobStep::TakeSnapshot { .. }) => {
-                let stored = Snapshot { bytes: 0, sha256: String::new(), place: "the one to come".to_owned() };
-                self.view.snapshot = Fact::Known(Progress::Done(stored));
-            }
-            Step::Job(JobStep::Answer { gate }) => {
-                let started = self.view.external.iter_mut().filter(|external| external.name == *gate);
-                started.for_each(|external| {
-                    (external.outcome, external.lacks_job) = (Outcome::Pass, false);
-                });
-            }
-            Step::Job(JobStep::PullImage { nodes, .. }) => {
-                for node in nodes {
-                    self.pull_on(node);
-                }
-            }
-            Step::HoldEvictions => self.view.evictions = Evictions::HeldByUs,
-            Step::ReleaseEvictions => self.view.evictions = Evictions::Open,
-            Step::HandOver { to, .. } => self.heir = Some(to.clone()),
+            Step::Replace { pod, .. } | Step::DeletePod { pod, .. } => Stage { scene, view }.take_down(pod),
+            Step::HoldEvictions => view.evictions = Evictions::HeldByUs,
+            Step::ReleaseEvictions => view.evictions = Evictions::Open,
+            Step::HandOver { to, .. } => scene.heir = Some(to.clone()),
         }
     }
 
-    /// Lets pass what people or the calendar hold; false where nobody could.
-    pub(super) fn lift(&mut self, on: &Hold) -> bool {
-        if let Some(until) = on.until.filter(|until| *until > self.now) {
-            self.now = until;
-            return true;
-        }
-        if on.reason == Reason::Paused {
-            return std::mem::take(&mut self.want.paused);
-        }
-        if on.reason == Reason::AwaitingApproval {
-            self.view.approvals.fresh = self.view.approvals.asked.is_some();
-            return self.view.approvals.fresh;
-        }
-        let mut lifted = false;
-        for gate in &mut self.view.external {
-            let holds = match &gate.outcome {
-                Outcome::Pass | Outcome::NotAsked(_) => false,
-                Outcome::Hold(hold) | Outcome::Unknown(hold) => hold.reason == on.reason,
-            };
-            if holds {
-                gate.outcome = Outcome::Pass;
-                lifted = true;
-            }
-        }
-        lifted
-    }
-
-    /// One thing that is on its way arrives; false where nothing is.
-    pub(super) fn arrive(&mut self) -> bool {
-        self.pass();
-        let under_way = self.view.record.is_some();
-        self.observe()
-            || self.pull()
+    fn arrive(scene: &mut Scene, want: &Want, view: &mut View, now: Timestamp) -> bool {
+        let under_way = view.record.is_some();
+        let mut stage = Stage { scene, view };
+        stage.observe()
             || (under_way
-                && (self.make_room()
-                    || self.make_pod()
-                    || self.ready()
-                    || self.join()
-                    || self.follow()
-                    || self.catch_up()))
-            || self.lead()
-            || self.replace_permitted()
-            || self.conclude()
+                && (stage.make_room()
+                    || stage.make_pod()
+                    || stage.ready(now)
+                    || stage.join()
+                    || stage.follow()
+                    || stage.catch_up()))
+            || stage.lead(want)
+            || stage.replace_permitted()
+            || stage.conclude()
     }
 
-    fn pass(&mut self) {
-        self.now = self.now.saturating_add(MOMENT).unwrap_or(Timestamp::MAX);
+    fn order(record: &Record) -> Option<Order> {
+        Some(record.order)
     }
 
+    fn to_begin() -> Vec<Cow<'static, str>> {
+        list::to_begin().map(Cow::Borrowed).collect()
+    }
+
+    fn notes(view: &View, steps: &[Foreseen<Step>]) -> Vec<Note> {
+        let steps = || steps.iter().map(|foreseen| &foreseen.step);
+        let found = view.workload.strategy;
+        let kind = std::mem::discriminant::<Strategy>;
+        let set = steps().find_map(|step| match step {
+            Step::WriteTemplate { strategy, .. } => *strategy,
+            Step::SwitchStrategy { partition } => Some(Strategy::RollingUpdate { partition: *partition }),
+            Step::Job(_)
+            | Step::PutBackStrategy
+            | Step::HoldEvictions
+            | Step::HandOver { .. }
+            | Step::Permit { .. }
+            | Step::TakeBack { .. }
+            | Step::DeletePod { .. }
+            | Step::Replace { .. }
+            | Step::ReleaseEvictions
+            | Step::Park { .. } => None,
+        });
+        let switched = set.filter(|set| kind(set) != kind(&found)).map(|to| Note::StrategySwitched { from: found, to });
+        let parked = steps().find_map(|step| if let Step::Park { partition } = step { Some(*partition) } else { None });
+        let parked = parked.filter(|to| view.record.is_none() && found != Strategy::RollingUpdate { partition: *to });
+        switched.into_iter().chain(parked.map(|partition| Note::Parked { partition })).collect()
+    }
+}
+
+/// The scene and what can be seen of it.
+struct Stage<'a> {
+    scene: &'a mut Scene,
+    view: &'a mut View,
+}
+
+impl Stage<'_> {
     /// The controller sees the newest spec.
     fn observe(&mut self) -> bool {
         if self.view.workload.observed {
@@ -198,24 +150,9 @@ impl World {
         }
         let image = &self.view.workload.image;
         let made = || Revision::new(format!("of {image}"));
-        self.view.workload.update_revision = self.revisions.entry(image.clone()).or_insert_with(made).clone();
+        self.view.workload.update_revision = self.scene.revisions.entry(image.clone()).or_insert_with(made).clone();
         self.view.workload.observed = true;
         true
-    }
-
-    /// An image that is on its way, and that nobody complains of, is there.
-    fn pull(&mut self) -> bool {
-        let Fact::Known(pulls) = &self.view.pulls else { return false };
-        let coming = pulls.nodes.iter().find(|(_, pull)| matches!(pull, Pull::Running { trouble: None, .. }));
-        let Some(node) = coming.map(|(node, _)| node.clone()) else { return false };
-        self.pull_on(&node);
-        true
-    }
-
-    fn pull_on(&mut self, node: &str) {
-        if let Fact::Known(pulls) = &mut self.view.pulls {
-            pulls.nodes.insert(node.to_owned(), Pull::Done);
-        }
     }
 
     fn make_room(&mut self) -> bool {
@@ -235,7 +172,7 @@ impl World {
         };
         let revision = if held { &workload.current_revision } else { &workload.update_revision }.clone();
         let name = workload.member(index);
-        self.taken_down.insert(name.clone());
+        self.scene.taken_down.insert(name.clone());
         let uid = "the one to come".to_owned();
         let (ready_since, terminating, trouble, log) = (None, false, None, None);
         self.view.pods.push(Pod { name, uid, index, revision, ready_since, young: false, terminating, trouble, log });
@@ -245,13 +182,13 @@ impl World {
 
     /// Whether a member is on its way back if it is not well.
     fn returns(&self, pod: &Pod) -> bool {
-        self.taken_down.contains(&pod.name) || !self.view.is_outdated(pod)
+        self.scene.taken_down.contains(&pod.name) || !self.view.is_outdated(pod)
     }
 
-    fn ready(&mut self) -> bool {
+    fn ready(&mut self, now: Timestamp) -> bool {
         // As long ago as it takes to count.
         let min_ready = self.view.workload.min_ready;
-        let since = self.now.saturating_sub(min_ready).unwrap_or(Timestamp::MIN);
+        let since = now.saturating_sub(min_ready).unwrap_or(Timestamp::MIN);
         let unready = |pod: &&Pod| !pod.is_up() && pod.trouble.is_none() && self.returns(pod);
         let Some(name) = self.view.pods.iter().find(unready).map(|pod| pod.name.clone()) else { return false };
         for pod in self.view.pods.iter_mut().filter(|pod| pod.name == name) {
@@ -313,15 +250,15 @@ impl World {
     }
 
     /// Leadership goes where it was asked to go.
-    fn lead(&mut self) -> bool {
+    fn lead(&mut self, want: &Want) -> bool {
         let asked = self.view.record.as_ref().and_then(|record| record.hand_over.as_ref());
         let Some(from) = asked.and_then(|asked| self.view.pod(&asked.pod)) else { return false };
         let leader = &self.view.quorum.leader;
         if leader.known().is_some_and(|leader| *leader != from.name) {
             return false;
         }
-        let heir = handover::target(&self.want, &self.view, from).ok().map(|pod| pod.name.clone());
-        let Some(heir) = self.heir.take().or(heir) else { return false };
+        let heir = handover::target(want, self.view, from).ok().map(|pod| pod.name.clone());
+        let Some(heir) = self.scene.heir.take().or(heir) else { return false };
         self.view.quorum.leader = Fact::Known(heir);
         true
     }
@@ -349,7 +286,7 @@ impl World {
         for pod in self.view.pods.iter_mut().filter(|pod| pod.name == *name) {
             pod.terminating = true;
         }
-        self.taken_down.insert(name.clone());
+        self.scene.taken_down.insert(name.clone());
         // One that is alone is nobody's follower.
         let alone = self.view.quorum.size() == 1;
         let Fact::Known(members) = &mut self.view.quorum.members else { return };
