@@ -1,19 +1,22 @@
 //! The members of a quorum as they were seen, for the status and for whoever looks before there is one.
 
-use windlass_plan::{Fact, Pod, Record, View};
+use windlass_plan::{Fact, MemberName, Quorum};
 
 use crate::{
     conditions::Tri,
     status::{Lag, MemberStatus, Role},
 };
 
-/// The members as seen, for the status, in the order of their ordinals.
-pub fn seen(view: &View, upgrade: Option<&Record>, max_lag: i64) -> Vec<MemberStatus> {
-    let max_lag = u64::try_from(max_lag).unwrap_or(0);
-    let describe = |pod: &Pod| {
-        let member = view.quorum.voter(&pod.name);
-        let role = match &view.quorum.leader {
-            Fact::Known(leader) if *leader == pod.name => Role::Leader,
+/// The members in these pods as seen, for the status. How far one is behind its leader is told where `in_sync` says what that means.
+pub fn seen<'a>(
+    pods: impl Iterator<Item = &'a MemberName>,
+    quorum: &Quorum,
+    in_sync: Option<impl Fn(&MemberName, u64) -> bool>,
+) -> Vec<MemberStatus> {
+    let describe = |pod: &MemberName| {
+        let member = quorum.voter(pod);
+        let role = match &quorum.leader {
+            Fact::Known(leader) if leader == pod => Role::Leader,
             Fact::Known(_) => Role::Follower,
             Fact::Unknown(_) => Role::Unknown,
         };
@@ -23,21 +26,20 @@ pub fn seen(view: &View, upgrade: Option<&Record>, max_lag: i64) -> Vec<MemberSt
             Some(Fact::Unknown(_)) | None => Tri::Unknown,
         };
         // A number would change with every look, and every look would be a write.
-        let lag = match member.map(|_| view.quorum.lag(&pod.name)) {
-            Some(Fact::Known(Some(lag))) => upgrade.map(|upgrade| {
-                let in_sync = lag <= max_lag || upgrade.keeps_up(&pod.name);
-                if in_sync { Lag::InSync } else { Lag::Behind }
-            }),
+        let lag = match member.map(|_| quorum.lag(pod)) {
+            Some(Fact::Known(Some(lag))) => {
+                in_sync.as_ref().map(|in_sync| if in_sync(pod, lag) { Lag::InSync } else { Lag::Behind })
+            }
             Some(Fact::Known(None) | Fact::Unknown(_)) | None => None,
         };
         let word = |word: &'static str| word.to_owned();
         MemberStatus {
-            pod: pod.name.to_string(),
+            pod: pod.to_string(),
             role: word(role.into()),
             version: member.and_then(|member| member.version.known()).map(ToString::to_string),
             healthy: word(healthy.text()),
             lag: lag.map(|lag| word(lag.into())),
         }
     };
-    view.pods.iter().map(describe).collect()
+    pods.map(describe).collect()
 }

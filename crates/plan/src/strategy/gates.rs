@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use crate::{
     approval,
     bug::{self, Bug},
-    gate::{CONCURRENT_OPERATION, ExternalGate, GateState, Outcome, Verdict, When, judge, overridable},
+    gate::{About, CONCURRENT_OPERATION, ExternalGate, GateState, Outcome, Verdict, When, judge, overridable},
     hold::Hold,
     reason::Reason,
     strategy::{
@@ -19,6 +19,7 @@ use crate::{
         },
         prepull,
     },
+    window::open_for,
 };
 
 /// How a gate is asked.
@@ -45,6 +46,9 @@ impl<S: Asks> Gate<S> {
 
     /// A person approved it.
     pub const APPROVAL: Self = Self::own(approval::NAME, |ask| approved(ask));
+
+    /// A maintenance window is open, and open for long enough as far as can be told.
+    pub const WINDOW: Self = Self::own("MaintenanceWindow", |ask| open(ask));
 
     /// What people want to be asked elsewhere before every member.
     pub const OTHERS: Self = Self::others(When::BeforeMember);
@@ -82,6 +86,15 @@ fn not_paused(want: &Want) -> Verdict {
     if want.paused { Err(Hold::new(Reason::Paused, "paused")) } else { Ok(()) }
 }
 
+/// Members are taken down, and hand over, only while a window is open that is long enough.
+fn open(ask: &impl Ask) -> Outcome {
+    if bug::active(Bug::WindowIgnored) && ask.seen().quorum.leader.is(ask.member()) {
+        return Outcome::Pass;
+    }
+    let needed = ask.expected().filter(|_| !bug::active(Bug::WindowEndIgnored));
+    open_for(&ask.want().windows, needed, ask.now())
+}
+
 /// The first objection.
 pub fn first_objection<S: Asks>(gates: &[Gate<S>], ask: &S::Ask<'_>) -> Verdict {
     let objection = evaluate(gates, ask).find(|gate| gate.state.blocks());
@@ -89,7 +102,7 @@ pub fn first_objection<S: Asks>(gates: &[Gate<S>], ask: &S::Ask<'_>) -> Verdict 
 }
 
 /// The first objection, and what can be done about it here: to make the Job whose word is missing, or those that pull the image.
-pub(crate) fn first_thing<S: Asks, A: Step>(gates: &[Gate<S>], ask: &S::Ask<'_>) -> Option<Decision<A>> {
+pub fn first_thing<S: Asks, A: Step>(gates: &[Gate<S>], ask: &S::Ask<'_>) -> Option<Decision<A>> {
     if bug::active(Bug::HooksNotAwaited) && gates.iter().all(Gate::is_several) {
         return None;
     }
@@ -128,8 +141,29 @@ pub fn evaluate<'q, 'a, S: Asks>(
 /// What was evaluated elsewhere, of those that are meant.
 fn said(ask: &impl Ask, is_meant: impl Fn(&&ExternalGate) -> bool) -> Vec<(Cow<'static, str>, Outcome)> {
     let said = |external: &ExternalGate| {
-        let outcome = ask.outdated(external).map_or_else(|| external.outcome.clone(), Outcome::Unknown);
+        let outcome = outdated(ask, external).map_or_else(|| external.outcome.clone(), Outcome::Unknown);
         (Cow::Owned(external.name.clone()), outcome)
     };
     ask.seen().external.iter().filter(is_meant).map(said).collect()
+}
+
+/// Why what was said elsewhere does not count any more: it was said before the last member was replaced and well again, or about another one.
+fn outdated(ask: &impl Ask, external: &ExternalGate) -> Option<Hold> {
+    let asked = external.asked.as_ref().filter(|_| ask.under_way().is_some())?;
+    if external.outcome != Outcome::Pass || external.when != When::BeforeMember {
+        return None;
+    }
+    let (name, next) = (&external.name, ask.member());
+    let hold = |message: String| Some(Hold::new(asked.again, message));
+    if let Some((last, _)) = ask.last_settled().filter(|(_, since)| asked.at <= *since)
+        && !bug::active(Bug::OldMeasureCounts)
+    {
+        return hold(format!("{name} said so before {last} was replaced and well, and is asked again"));
+    }
+    match &asked.about {
+        About::Next(about) if about.as_ref() != Some(next) && !bug::active(Bug::YesForAll) => {
+            hold(format!("{name} was not asked about {next} yet"))
+        }
+        About::Next(_) | About::All => None,
+    }
 }

@@ -37,7 +37,7 @@ pub const FRESH: Duration = Duration::from_hours(1);
 const GRACE: Duration = Duration::from_mins(1);
 
 /// The snapshot that the upgrade to `want.target` begins with, none where nobody wants one; or what comes first.
-pub(crate) fn before<A: Step>(want: &Want, seen: &Seen, now: Timestamp) -> Result<Option<Snapshot>, Decision<A>> {
+pub fn before<A: Step>(want: &Want, seen: &Seen, now: Timestamp) -> Result<Option<Snapshot>, Decision<A>> {
     let Some(deadline) = want.snapshot else { return Ok(None) };
     let Some(attempt) = &seen.attempt else {
         // Never two at once, whatever became of the record of the first.

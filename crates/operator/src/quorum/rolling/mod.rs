@@ -8,7 +8,7 @@ pub mod withdraw;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use windlass_api::{QuorumCluster, QuorumClusterStatus, members, status::MemberStatus, translate};
 use windlass_plan::{
-    Hold, Plan, Record, Step, View, Want,
+    Hold, MemberName, Plan, Record, Step, View, Want,
     rolling::{known::Rolling, permit, takeover},
     strategy::known::{step::Step as _, want::Trigger},
 };
@@ -113,6 +113,9 @@ impl Strategy for Rolling {
     }
 
     fn members(resource: &QuorumCluster, view: &View, record: Option<&Record>) -> Vec<MemberStatus> {
-        members::seen(view, record, resource.spec.upgrade.max_lag_entries)
+        let most = u64::try_from(resource.spec.upgrade.max_lag_entries).unwrap_or(0);
+        let in_sync =
+            record.map(|record| move |name: &MemberName, lag: u64| lag <= most || record.keeps_up(name));
+        members::seen(view.pods.iter().map(|pod| &pod.name), &view.quorum, in_sync)
     }
 }

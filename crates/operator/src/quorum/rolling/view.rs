@@ -151,7 +151,7 @@ fn see(name: MemberName, index: u32, pod: &Pod) -> SeenPod {
 }
 
 /// Who holds evictions of the set's pods (H12).
-fn evictions(set: &StatefulSet, pods: &[Pod], budgets: &[PodDisruptionBudget]) -> Evictions {
+pub fn evictions(set: &StatefulSet, pods: &[Pod], budgets: &[PodDisruptionBudget]) -> Evictions {
     let template =
         set.spec.as_ref().and_then(|spec| spec.template.metadata.as_ref()).and_then(|meta| meta.labels.clone());
     let template = template.unwrap_or_default();

@@ -1,13 +1,15 @@
 //! The question that every gate is asked: may this pod be taken down now?
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use crate::{
-    bug::{self, Bug},
-    gate::{About, ExternalGate, Outcome, When},
-    hold::Hold,
     quorum::MemberName,
-    rolling::known::{Rolling, record::Record, view::View, workload::Pod},
+    rolling::{
+        gates::pace,
+        known::{Rolling, record::Record, view::View, workload::Pod},
+    },
     strategy::{
         gates,
         known::{
@@ -70,25 +72,12 @@ impl ask::Ask for Ask<'_> {
         permitted || self.record.is_some_and(|record| record.reverting)
     }
 
-    /// It was said before the last member was replaced and well again, or about another member.
-    fn outdated(&self, external: &ExternalGate) -> Option<Hold> {
-        let (Some(record), Some(asked)) = (self.record, &external.asked) else { return None };
-        if external.outcome != Outcome::Pass || external.when != When::BeforeMember {
-            return None;
-        }
-        let (name, victim) = (&external.name, &self.victim.name);
-        let hold = |message: String| Some(Hold::new(asked.again, message));
-        let last = record.settled_since.iter().max_by_key(|(_, since)| **since);
-        if let Some((last, _)) = last.filter(|(_, since)| asked.at <= **since)
-            && !bug::active(Bug::OldMeasureCounts)
-        {
-            return hold(format!("{name} said so before {last} was replaced and well, and is asked again"));
-        }
-        match &asked.about {
-            About::Next(about) if about.as_ref() != Some(victim) && !bug::active(Bug::YesForAll) => {
-                hold(format!("{name} was not asked about {victim} yet"))
-            }
-            About::Next(_) | About::All => None,
-        }
+    fn last_settled(&self) -> Option<(&MemberName, Timestamp)> {
+        let settled = self.record?.settled_since.iter().max_by_key(|(_, since)| **since);
+        settled.map(|(member, since)| (member, *since))
+    }
+
+    fn expected(&self) -> Option<Duration> {
+        self.record.and_then(pace::expected)
     }
 }

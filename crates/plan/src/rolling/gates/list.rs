@@ -16,7 +16,7 @@ use crate::{
         gates::{
             ask::{Ask, Gate},
             member::{leader_known, members_known, pods_present, settled, spare_member},
-            pace, window,
+            pace,
         },
         handover,
         known::{record::Record, step::Step, view::View, workload::Pod},
@@ -42,20 +42,18 @@ pub const BEFORE_RESTART: &[Gate] = &[
     Gate::own("LeadershipStays", |ask| leadership_stays(ask).into()),
     Gate::LOCK,
     Gate::APPROVAL,
-    WINDOW,
+    Gate::WINDOW,
     SOAK,
     Gate::OTHERS,
     Gate::PULL,
 ];
-
-const WINDOW: Gate = Gate::own("MaintenanceWindow", window::open);
 
 const SOAK: Gate = Gate::own("Soak", pace::soaked);
 
 /// The ones among them that people asked for, and what runs first. They are asked before anything is written for a target, the first or
 /// another one: also where its template holds everybody, for the strategy may have to be switched before it, and a person who closes a window
 /// means all of it.
-pub(crate) const POLICIES: &[Gate] = &[Gate::LOCK, Gate::APPROVAL, WINDOW, SOAK, Gate::OTHERS, Gate::FIRST, Gate::PULL];
+pub(crate) const POLICIES: &[Gate] = &[Gate::LOCK, Gate::APPROVAL, Gate::WINDOW, SOAK, Gate::OTHERS, Gate::FIRST, Gate::PULL];
 
 /// What must be true before an upgrade is called done.
 pub(crate) const AFTER_UPGRADE: &[Gate] = &[Gate::LAST];

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   list ─▶ all gates in their order                       member ─▶ is everybody known, and up?
-//!     ├─ ask       the question that they are asked        window ─▶ when members may be taken down
-//!     └─ outlook   where every gate stands, for people     pace ───▶ how long members take, and how long they have been well
+//!     ├─ ask       the question that they are asked        pace ───▶ how long members take, and how long they have been well
+//!     └─ outlook   where every gate stands, for people
 //! ```
 
 pub mod ask;
@@ -11,4 +11,3 @@ pub mod list;
 pub mod member;
 pub(crate) mod outlook;
 pub(crate) mod pace;
-pub(crate) mod window;

@@ -1,10 +1,10 @@
 //! The question that every gate is asked, whatever the strategy.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use crate::{
-    gate::ExternalGate,
-    hold::Hold,
     quorum::MemberName,
     strategy::known::{
         seen::Seen,
@@ -43,6 +43,9 @@ pub trait Ask {
     /// The new image need not be there first: it was, or this goes back to one that was.
     fn needs_no_pull(&self) -> bool;
 
-    /// Why what was said elsewhere does not count any more.
-    fn outdated(&self, external: &ExternalGate) -> Option<Hold>;
+    /// Who of those that were replaced was the last to be well again, and when: what was said elsewhere before that says nothing of it.
+    fn last_settled(&self) -> Option<(&MemberName, Timestamp)>;
+
+    /// How long the next member is expected to take; none where nothing was measured.
+    fn expected(&self) -> Option<Duration>;
 }

@@ -44,9 +44,10 @@ impl<A> Decision<A> {
 pub(crate) const WATCHFUL: Duration = Duration::from_secs(1);
 
 /// Something is on its way; an event usually comes first, but applications send none.
-pub(crate) const SOON: Duration = Duration::from_secs(2);
+pub const SOON: Duration = Duration::from_secs(2);
 
-pub(crate) fn wait<A>(on: Hold, recheck: Duration) -> Decision<A> {
+/// To look again at the latest after this long.
+pub fn wait<A>(on: Hold, recheck: Duration) -> Decision<A> {
     Decision::Wait { on, recheck }
 }
 
@@ -54,6 +55,7 @@ pub(crate) fn halt<A>(on: Hold) -> Decision<A> {
     Decision::Halt { on }
 }
 
-pub(crate) fn wait_or_halt<A>(on: Hold) -> Decision<A> {
+/// What a hold means: whether it ends by itself or a person must look, its reason tells.
+pub fn wait_or_halt<A>(on: Hold) -> Decision<A> {
     if on.reason.needs_a_person() { halt(on) } else { wait(on, SOON) }
 }
