@@ -286,6 +286,17 @@ mod tests {
     }
 
     #[test]
+    fn nobody_is_behind_a_leader_without_a_vote() {
+        let mut quorum = quorum(&[Fact::Known(true), Fact::Known(true), Fact::Known(true)]);
+        let behind = MemberName::new("pd-1");
+        assert_eq!(quorum.lag(&behind), Fact::Known(Some(0)));
+        if let Fact::Known(members) = &mut quorum.members {
+            members.get_mut(&MemberName::new("pd-0")).unwrap().votes = false;
+        }
+        assert!(quorum.lag(&behind).known().is_none());
+    }
+
+    #[test]
     fn losing_the_member_that_is_down_already_costs_nothing() {
         let health = [Fact::Known(true), Fact::Known(true), Fact::Known(false)];
         assert!(quorum(&health).survives_losing(&MemberName::new("pd-2")));

@@ -7,11 +7,12 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use windlass_sim::{
     faults::Strike,
+    harness::{Program, Seat},
     journal::{Befell, Event, Note, Verb},
 };
 
 use crate::{
-    operator, pool,
+    Running, operator, pool,
     setting::{ETCD, HTTP, OPENBAO, PD, Setting},
     trial::{self, Outcome, Scenario},
 };
@@ -104,6 +105,11 @@ pub fn mends() -> Vec<Story> {
 }
 
 impl Story {
+    /// What is struck at, for whoever strikes.
+    pub fn case(self) -> Case {
+        Case { name: self.to_string(), scenario: self.scenario() }
+    }
+
     fn scenario(self) -> Scenario {
         match self.plot {
             Plot::Upgrade => self.setting.reference(self.seed),
@@ -127,15 +133,20 @@ impl fmt::Display for Story {
     }
 }
 
+/// A run that is struck at: undisturbed it ends well.
+pub struct Case {
+    /// What it is called in a report.
+    pub name: String,
+    /// The run.
+    pub scenario: Scenario,
+}
+
 /// One place to strike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Point {
-    /// Which scenario.
-    pub story: Story,
+struct Point {
     /// Which call.
-    pub call: u64,
+    call: u64,
     /// How.
-    pub strike: Strike,
+    strike: Strike,
 }
 
 /// What the suite found.
@@ -154,20 +165,25 @@ pub struct Report {
 
 /// How an undisturbed run ended.
 struct Reference {
-    story: Story,
-    scenario: Scenario,
+    case: Case,
     end: Value,
     restarts: Vec<String>,
     calls: Vec<String>,
 }
 
-/// Strikes everywhere in these; of the calls that only read, at every `nth`; and at most at so many points, evenly chosen.
-pub fn everywhere(stories: &[Story], nth: usize, most: Option<usize>) -> Result<Report> {
-    let references = stories.iter().map(|story| undisturbed(*story)).collect::<Result<Vec<_>>>()?;
+/// Strikes this program everywhere in these; of the calls that only read, at every `nth`; and at most at so many points, evenly chosen.
+pub fn everywhere(
+    program: fn(Seat) -> Running,
+    cases: impl IntoIterator<Item = Case>,
+    nth: usize,
+    most: Option<usize>,
+) -> Result<Report> {
+    let references = cases.into_iter().map(|case| undisturbed(&program, case)).collect::<Result<Vec<_>>>()?;
     let all = all_points(&references, nth);
     let count = most.map_or(all.len(), |most| most.min(all.len()));
     let points: Vec<_> = (0..count).filter_map(|number| all.get(number * all.len() / count)).collect();
-    let judged = pool::run(points.len(), |number| strike(&references, points.get(number).copied()), |_| false);
+    let judged =
+        pool::run(points.len(), |number| strike(&program, &references, points.get(number).copied()), |_| false);
     let mut report = Report::default();
     for (kind, failure, late) in judged.into_iter().flatten() {
         match kind {
@@ -185,29 +201,23 @@ pub fn hunt(
     stories: &[Story],
     around: impl Fn(&dyn Fn() -> Option<Judged>) -> Option<Judged> + Sync,
 ) -> (usize, Option<String>) {
-    let Ok(references) = stories.iter().map(|story| undisturbed(*story)).collect::<Result<Vec<_>>>() else {
-        return (0, None);
-    };
+    let references = stories.iter().map(|story| undisturbed(&operator, story.case()));
+    let Ok(references) = references.collect::<Result<Vec<_>>>() else { return (0, None) };
     let mut points = all_points(&references, 1);
     // What lands late is what most of them let through.
     points.sort_by_key(|(_, point)| matches!(point.strike, Strike::KillBefore | Strike::KillAfter));
     let failed = |judged: &Option<Judged>| judged.as_ref().is_some_and(|(_, failure, _)| failure.is_some());
-    let judged = pool::run(points.len(), |number| around(&|| strike(&references, points.get(number))), failed);
+    let judged =
+        pool::run(points.len(), |number| around(&|| strike(&operator, &references, points.get(number))), failed);
     let failure = judged.iter().flatten().find_map(|(_, failure, _)| failure.clone());
     (judged.len(), failure)
 }
 
-fn undisturbed(story: Story) -> Result<Reference> {
-    let scenario = story.scenario();
-    let outcome = trial::run(&scenario, &[], &operator)?;
-    ensure!(outcome.fault().is_none(), "the undisturbed {story} failed: {:?}", outcome.fault());
-    Ok(Reference {
-        story,
-        end: end_state(&outcome),
-        restarts: sorted(&outcome.verdict.restarts),
-        calls: outcome.calls,
-        scenario,
-    })
+fn undisturbed(program: &Program, case: Case) -> Result<Reference> {
+    let outcome = trial::run(&case.scenario, &[], program)?;
+    ensure!(outcome.fault().is_none(), "the undisturbed {} failed: {:?}", case.name, outcome.fault());
+    let (end, restarts) = (end_state(&outcome), sorted(&outcome.verdict.restarts));
+    Ok(Reference { case, end, restarts, calls: outcome.calls })
 }
 
 /// Every point of every reference, with the reference's place.
@@ -217,16 +227,11 @@ fn all_points(references: &[Reference], nth: usize) -> Vec<(usize, Point)> {
 }
 
 fn points(reference: &Reference, nth: usize) -> impl Iterator<Item = Point> {
-    let story = reference.story;
     let calls = reference.calls.iter().enumerate().map(|(index, what)| (index, lands(what)));
     calls.filter(move |(index, lands)| *lands || index.is_multiple_of(nth)).flat_map(move |(index, lands)| {
         let call = index as u64;
         let freezes = FROZEN.into_iter().filter(move |_| lands);
-        [Strike::KillBefore, Strike::KillAfter].into_iter().chain(freezes).map(move |strike| Point {
-            story,
-            call,
-            strike,
-        })
+        [Strike::KillBefore, Strike::KillAfter].into_iter().chain(freezes).map(move |strike| Point { call, strike })
     })
 }
 
@@ -239,13 +244,14 @@ fn lands(what: &str) -> bool {
 /// How a strike was judged: the strike, what was wrong, and how many late verbs it caused.
 pub type Judged = (Strike, Option<String>, usize);
 
-fn strike(references: &[Reference], point: Option<&(usize, Point)>) -> Option<Judged> {
+fn strike(program: &Program, references: &[Reference], point: Option<&(usize, Point)>) -> Option<Judged> {
     let (index, point) = point?;
     let reference = references.get(*index)?;
     let what = reference.calls.get(usize::try_from(point.call).ok()?)?;
-    let failed =
-        |why: String| Some(format!("{} {:?} at call {} ({what}): {why}", point.story, point.strike, point.call));
-    let outcome = match trial::run(&reference.scenario, &[(point.call, point.strike)], &operator) {
+    let failed = |why: String| {
+        Some(format!("{} {:?} at call {} ({what}): {why}", reference.case.name, point.strike, point.call))
+    };
+    let outcome = match trial::run(&reference.case.scenario, &[(point.call, point.strike)], program) {
         Ok(outcome) => outcome,
         Err(error) => return Some((point.strike, failed(error.to_string()), 0)),
     };

@@ -25,8 +25,11 @@ use windlass_operator::{Clock, Context, Dial, Settings, dial::TlsMaterial};
 use windlass_sim::harness::{self, Seat};
 use windlass_systems::transport::{Peer, Transport};
 
+/// A program while it runs.
+pub type Running = Pin<Box<dyn Future<Output = ()>>>;
+
 /// The operator, as a program for the harness.
-pub fn operator(seat: Seat) -> Pin<Box<dyn Future<Output = ()>>> {
+pub fn operator(seat: Seat) -> Running {
     Box::pin(async move {
         let context = context(seat);
         windlass_operator::run(&context, std::future::pending()).await;

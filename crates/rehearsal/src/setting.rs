@@ -269,7 +269,11 @@ impl Setting {
 
     /// The reference upgrade with somebody to ask and Jobs to run, before and after.
     pub fn hooks(&self, seed: u64) -> Scenario {
-        let mut scenario = self.reference(seed);
+        self.hooked(self.reference(seed))
+    }
+
+    /// With somebody to ask and Jobs to run, before and after.
+    pub fn hooked(&self, mut scenario: Scenario) -> Scenario {
         let job = |name: &str, when: &str| json!({"name": name, "when": when, "job": {"cronJob": "smoke"}});
         let webhook = json!({"name": "changes", "port": 80});
         for object in scenario.objects.iter_mut().filter(|object| object["kind"] == "QuorumCluster") {
@@ -294,7 +298,7 @@ impl Setting {
         );
         let yes = ServiceAnswer { status: 200, body: String::new() };
         let changes = Place { namespace: self.namespace.to_owned(), pod: "changes".to_owned() };
-        scenario.timeline.push(after(Duration::ZERO, Action::Service(changes, Some(yes))));
+        scenario.timeline.insert(0, after(Duration::ZERO, Action::Service(changes, Some(yes))));
         scenario
     }
 

@@ -146,9 +146,9 @@ fn main() -> Result<ExitCode> {
 }
 
 fn strikes(nth: NonZeroUsize, points: Option<NonZeroUsize>, only: &str) -> Result<ExitCode> {
-    let mut stories = crash::STORIES.to_vec();
-    stories.retain(|story| story.to_string().contains(only));
-    let report = crash::everywhere(&stories, nth.get(), points.map(NonZeroUsize::get))?;
+    let mut cases: Vec<crash::Case> = crash::STORIES.iter().map(|story| story.case()).collect();
+    cases.retain(|case| case.name.contains(only));
+    let report = crash::everywhere(operator, cases, nth.get(), points.map(NonZeroUsize::get))?;
     for failure in report.failures.iter().take(10) {
         println!("  {failure}");
     }

@@ -33,4 +33,5 @@ mod snapshots;
 mod status;
 mod support;
 mod tls;
+mod toy;
 mod unreadable;

@@ -53,7 +53,8 @@ const SOAK: Gate = Gate::own("Soak", pace::soaked);
 /// The ones among them that people asked for, and what runs first. They are asked before anything is written for a target, the first or
 /// another one: also where its template holds everybody, for the strategy may have to be switched before it, and a person who closes a window
 /// means all of it.
-pub(crate) const POLICIES: &[Gate] = &[Gate::LOCK, Gate::APPROVAL, Gate::WINDOW, SOAK, Gate::OTHERS, Gate::FIRST, Gate::PULL];
+pub(crate) const POLICIES: &[Gate] =
+    &[Gate::LOCK, Gate::APPROVAL, Gate::WINDOW, SOAK, Gate::OTHERS, Gate::FIRST, Gate::PULL];
 
 /// What must be true before an upgrade is called done.
 pub(crate) const AFTER_UPGRADE: &[Gate] = &[Gate::LAST];

@@ -368,6 +368,17 @@ mod tests {
         assert_eq!((named(8).votes, named(9).votes, quorum.size()), (true, false, 4));
     }
 
+    /// A name may be the very words that tell of one without a name.
+    #[test]
+    fn names_that_can_not_be_told_apart_make_the_members_unknown() {
+        let elsewhere = |name: String, index| EtcdMember { name, hosts: vec![], ..member(index) };
+        let quorum = listing(|members| {
+            members.push(elsewhere(format!("member {:x}", IDS + 9), 8));
+            members.push(EtcdMember { is_learner: true, ..elsewhere(String::new(), 9) });
+        });
+        assert_eq!(quorum.members.why(), Some("two members have names that can't be told apart"));
+    }
+
     #[test]
     fn members_say_in_which_pod_they_are() {
         let quorum = listing(|members| members.push(EtcdMember { name: "infra".into(), hosts: vec![], ..member(9) }));
