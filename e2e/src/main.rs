@@ -116,7 +116,7 @@ async fn run(command: Command) -> Result<ExitCode> {
         }
         Command::Image { name, output, load } => {
             let program = operator_image::build_program()?;
-            let digest = operator_image::image(&name, &program).write(&output)?;
+            let digest = operator_image::image(&name, &program)?.write(&output)?;
             println!("{name} {digest} {}", output.display());
             if load {
                 cluster::find("default")?.load_image(&std::path::absolute(output)?)?;

@@ -78,11 +78,15 @@ fn prepare(target: &str) -> Result<()> {
     Ok(())
 }
 
-/// The image of a program that was built.
-pub fn image(name: &str, program: &Path) -> Image {
-    Image {
+/// The image of a program that was built, with the libraries that it loads: the one that is shipped loads none.
+pub fn image(name: &str, program: &Path) -> Result<Image> {
+    let libraries = libraries(program)?
+        .into_iter()
+        .map(|library| (library.display().to_string().trim_start_matches('/').to_owned(), Entry::Program(library)));
+    let program = ("usr/local/bin/windlass".to_owned(), Entry::Program(program.into()));
+    Ok(Image {
         name: name.to_owned(),
-        entries: vec![("usr/local/bin/windlass".into(), Entry::Program(program.into()))],
+        entries: std::iter::once(program).chain(libraries).collect(),
         entrypoint: vec!["/usr/local/bin/windlass".into()],
         user: "65532:65532".into(),
         labels: vec![
@@ -90,5 +94,25 @@ pub fn image(name: &str, program: &Path) -> Image {
             ("org.opencontainers.image.version".into(), env!("CARGO_PKG_VERSION").into()),
             ("org.opencontainers.image.licenses".into(), env!("CARGO_PKG_LICENSE").into()),
         ],
-    }
+    })
+}
+
+/// The libraries that a program loads, and what loads them.
+fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
+    let output = Command::new("ldd").arg(program).output().context("ldd can't be started")?;
+    // It ends with 1 for a program that loads none.
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(text
+        .split_whitespace()
+        .filter(|word| word.starts_with('/'))
+        .map(PathBuf::from)
+        .filter(|path| path != program)
+        .collect())
+}
+
+/// The same program without what only a debugger reads: an image holds all of it.
+pub fn strip(program: &Path, to: &Path) -> Result<()> {
+    let output = Command::new("strip").arg("-o").arg(to).arg(program).output().context("strip can't be started")?;
+    ensure!(output.status.success(), "strip: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(())
 }

@@ -27,6 +27,9 @@ enum Chore {
     Test {
         /// Only the parts whose names contain this
         part: Option<String>,
+        /// Run what takes hours, too: long walks, every crash, the whole of conformance, the image that is shipped
+        #[arg(long)]
+        full: bool,
         /// List the parts with their budgets, and run none
         #[arg(long)]
         list: bool,
@@ -75,7 +78,7 @@ struct Words {
 
 fn main() -> Result<ExitCode> {
     match Arguments::parse().chore {
-        Chore::Test { part, list } => parts::run(part.as_deref(), list),
+        Chore::Test { part, full, list } => parts::run(part.as_deref(), full, list),
         Chore::Generate { check } => generate::run(check).map(|()| ExitCode::SUCCESS),
         Chore::Fuzz { minutes, seed, keep } => shell::fuzz(minutes, seed, keep),
         Chore::Cluster(Words { words }) => shell::e2e("cluster", &words),

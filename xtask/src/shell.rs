@@ -88,7 +88,29 @@ pub fn program(name: &str) -> Result<PathBuf> {
     path.with_context(|| format!("cargo built no program {name}"))
 }
 
-fn run(command: &mut Command, what: &str) -> Result<(i32, String)> {
+/// Which cargo-deny judges the dependencies: another one may say other things.
+const CARGO_DENY: &str = "0.20.2";
+
+/// Where cargo-deny is, installed now if it is not there yet.
+pub fn cargo_deny() -> Result<PathBuf> {
+    let cache = env::var_os("XDG_CACHE_HOME").filter(|base| !base.is_empty()).map(PathBuf::from);
+    let cache = cache.or_else(|| env::home_dir().map(|home| home.join(".cache"))).context("HOME is not set")?;
+    let place = cache.join("windlass").join(format!("cargo-deny-{CARGO_DENY}"));
+    let program = place.join("bin/cargo-deny");
+    if program.is_file() {
+        return Ok(program);
+    }
+    // It runs for a second: to optimise it would take longer than that ever saves.
+    let words = ["install", "--quiet", "--debug", "--locked", "--version", CARGO_DENY, "cargo-deny", "--root"];
+    let mut cargo = plain_cargo();
+    cargo.args(words).arg(place).env_remove("CARGO_TARGET_DIR");
+    let (code, _) = run(&mut cargo, "cargo install cargo-deny")?;
+    ensure!(code == 0, "cargo-deny {CARGO_DENY} can't be installed");
+    Ok(program)
+}
+
+/// A command, shown as it runs: its exit code and what it printed on standard output.
+pub fn run(command: &mut Command, what: &str) -> Result<(i32, String)> {
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())

@@ -34,7 +34,7 @@ pub struct Arguments {
     /// Take the cluster down afterwards; without it the next run finds it up
     #[arg(long)]
     down: bool,
-    /// A static program of Windlass to run; without it, one is built from these sources
+    /// A program of Windlass to run; without it, the one that is shipped is built: static, and without the embedded cluster
     #[arg(long)]
     program: Option<PathBuf>,
     /// How the closing table is printed

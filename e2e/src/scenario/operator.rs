@@ -79,9 +79,11 @@ impl Installation {
 
     /// Makes the program's images known to the cluster's node.
     pub fn load_images(&self, cluster: &Cluster) -> Result<()> {
+        let program = self.folder.join("windlass");
+        operator_image::strip(&self.program, &program)?;
         for (index, name) in IMAGES.iter().enumerate() {
             let archive = self.folder.join(format!("windlass-{index}.tar"));
-            operator_image::image(name, &self.program).write(&archive)?;
+            operator_image::image(name, &program)?.write(&archive)?;
             cluster.load_image(&archive)?;
         }
         Ok(())
