@@ -3,6 +3,8 @@
 //! An override names one gate and ends at a time (H43). It turns a hold or something unknown into [`State::Overridden`], which is
 //! reported like every other state.
 
+pub mod list;
+
 use std::borrow::Cow;
 
 use jiff::Timestamp;

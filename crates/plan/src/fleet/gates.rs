@@ -8,7 +8,7 @@
 //! ```
 //! What has no image yet gets one whatever these say (E5).
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use jiff::Timestamp;
 
@@ -20,10 +20,13 @@ use super::{
 use crate::{
     approval,
     bug::{self, Bug},
-    gate::{self, ExternalGate, GateState, Outcome, When},
+    gate::{
+        ExternalGate, GateState, Outcome, When,
+        list::{Asked, Asks, Gate, evaluate, lacks_job},
+    },
     hold::Hold,
     reason::Reason,
-    window,
+    window::Window,
 };
 
 /// Between the name of a gate and the tier that it is of.
@@ -39,6 +42,70 @@ pub fn split(gate: &str) -> (&str, Option<&str>) {
     gate.split_once(OF).map_or((gate, None), |(plain, tier)| (plain, Some(tier)))
 }
 
+/// Fleets ask the same gates as everybody.
+struct Fleet;
+
+/// May the next resource of this tier have its image? Or, without a tier: may all of it be called done?
+struct Ask<'a> {
+    want: &'a Want,
+    view: &'a View<'a>,
+    tier: Option<(&'a Tier, &'a TierRecord)>,
+    /// These images have begun already.
+    admitted: bool,
+    now: Timestamp,
+}
+
+impl Asks for Fleet {
+    type Ask<'a> = Ask<'a>;
+}
+
+impl Asked for Ask<'_> {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn is_paused(&self) -> bool {
+        self.want.paused
+    }
+
+    fn windows(&self) -> &[Window] {
+        &self.want.windows
+    }
+
+    fn expected(&self) -> Option<Duration> {
+        None
+    }
+
+    /// What is asked for all of it, then a tier's own. Hooks that run first have done so where these images have begun.
+    fn elsewhere(&self) -> Vec<&ExternalGate> {
+        let hooks = |when: When| when == When::BeforeMember || !bug::active(Bug::HooksNotAwaited);
+        let asked = |gate: &&ExternalGate| hooks(gate.when) && !(self.admitted && gate.when == When::BeforeUpgrade);
+        let own = self.tier.map(|(tier, _)| own(tier, self.view)).unwrap_or_default();
+        self.view.gates.iter().filter(asked).chain(own).collect()
+    }
+
+    fn called(&self, gate: &'static str) -> Cow<'static, str> {
+        match self.tier {
+            Some((tier, _)) if gate == approval::NAME => Cow::Owned(of_tier(gate, &tier.name)),
+            Some(_) | None => Cow::Borrowed(gate),
+        }
+    }
+
+    /// An override without a tier sets the gate aside wherever there is one of that name.
+    fn set_aside(&self, name: &str) -> Option<Timestamp> {
+        let (plain, _) = split(name);
+        [name, plain].into_iter().filter_map(|name| self.want.overrides.get(name)).max().copied()
+    }
+}
+
+const BEFORE_NEXT: &[Gate<Fleet>] = &[Gate::NOT_PAUSED, Gate::WINDOW, Gate::OTHERS, Gate::FIRST];
+
+/// The same where the tier wants an approval.
+const BEFORE_NEXT_APPROVED: &[Gate<Fleet>] =
+    &[Gate::NOT_PAUSED, Gate::own(approval::NAME, |ask| approved(ask)), Gate::WINDOW, Gate::OTHERS, Gate::FIRST];
+
+const BEFORE_DONE: &[Gate<Fleet>] = &[Gate::LAST];
+
 /// Everything that a person may have put before the next resource of this tier that serves. `admitted` says that these images have begun.
 pub(super) fn before_next(
     tier: &Tier,
@@ -48,43 +115,30 @@ pub(super) fn before_next(
     admitted: bool,
     now: Timestamp,
 ) -> Vec<GateState> {
-    let paused = if want.paused { Outcome::Hold(Hold::new(Reason::Paused, "paused")) } else { Outcome::Pass };
-    let mut states = vec![judge(Cow::Borrowed("NotPaused"), paused, want, now)];
-    if tier.approval {
-        let name = of_tier(approval::NAME, &tier.name);
-        states.push(judge(Cow::Owned(name), approved(tier, kept), want, now));
-    }
-    let open = window::open_for(&want.windows, None, now);
-    states.push(judge(Cow::Borrowed("MaintenanceWindow"), open, want, now));
-    states.extend(said(view.gates, When::BeforeMember, want, now));
-    states.extend(own(tier, view, want, now));
-    if !admitted && !bug::active(Bug::HooksNotAwaited) {
-        states.extend(said(view.gates, When::BeforeUpgrade, want, now));
-    }
+    let gates = if tier.approval { BEFORE_NEXT_APPROVED } else { BEFORE_NEXT };
+    let states = evaluate(gates, &Ask { want, view, tier: Some((tier, kept)), admitted, now }).collect();
+    // Who is asked can answer.
+    kept.asked |= tier.approval && !kept.approved;
     states
 }
 
-/// Whether a person approved the tier's image. Who is asked can answer.
-fn approved(tier: &Tier, kept: &mut TierRecord) -> Outcome {
-    if kept.approved {
-        return Outcome::Pass;
-    }
-    kept.asked = true;
+/// Whether a person approved the tier's image.
+fn approved(ask: &Ask<'_>) -> Outcome {
+    let Some((tier, _)) = ask.tier.filter(|(_, kept)| !kept.approved) else { return Outcome::Pass };
     let message = format!("{}: image {} is wanted and not approved yet", tier.name, tier.image);
     Outcome::Hold(Hold::new(Reason::AwaitingApproval, message))
 }
 
 /// A tier's own gates let it be done.
 pub(super) fn are_content(tier: &Tier, view: &View<'_>, want: &Want, now: Timestamp) -> bool {
-    own(tier, view, want, now).all(|gate| !gate.state.blocks())
+    let own = View { gates: own(tier, view), ..*view };
+    let ask = Ask { want, view: &own, tier: None, admitted: true, now };
+    !evaluate(&[Gate::<Fleet>::OTHERS], &ask).any(|gate| gate.state.blocks())
 }
 
 /// What is asked when everybody is up to date, before all of it is called done.
 pub(super) fn before_done(view: &View<'_>, want: &Want, now: Timestamp) -> Vec<GateState> {
-    if bug::active(Bug::HooksNotAwaited) {
-        return Vec::new();
-    }
-    said(view.gates, When::AfterUpgrade, want, now).collect()
+    evaluate(BEFORE_DONE, &Ask { want, view, tier: None, admitted: true, now }).collect()
 }
 
 /// The first that does not let it go on.
@@ -94,8 +148,7 @@ pub(super) fn objection(states: &[GateState]) -> Option<&GateState> {
 
 /// The first objection, if all that it lacks is its Job.
 pub(super) fn lacking(states: &[GateState], view: &View<'_>) -> Option<String> {
-    let name = &objection(states)?.name;
-    view.gates.iter().any(|gate| gate.lacks_job && gate.name == *name).then(|| name.to_string())
+    lacks_job(objection(states)?, view.gates)
 }
 
 /// Adds what is not listed yet: what counts for several tiers is shown once.
@@ -107,27 +160,7 @@ pub(super) fn list(listed: &mut Vec<GateState>, states: Vec<GateState>) {
     }
 }
 
-fn own<'a>(tier: &Tier, view: &View<'a>, want: &'a Want, now: Timestamp) -> impl Iterator<Item = GateState> + use<'a> {
+fn own<'a>(tier: &Tier, view: &View<'a>) -> &'a [ExternalGate] {
     let gates = view.tier_gates.get(&tier.name).map(Vec::as_slice).unwrap_or_default();
-    let gates = if bug::active(Bug::TierAnalysisIgnored) { &[] } else { gates };
-    said(gates, When::BeforeMember, want, now)
-}
-
-/// Where gates stand that were evaluated elsewhere.
-fn said<'a>(
-    gates: &'a [ExternalGate],
-    when: When,
-    want: &'a Want,
-    now: Timestamp,
-) -> impl Iterator<Item = GateState> + use<'a> {
-    let meant = gates.iter().filter(move |gate| gate.when == when);
-    meant.map(move |gate| judge(Cow::Owned(gate.name.clone()), gate.outcome.clone(), want, now))
-}
-
-/// An override without a tier sets the gate aside wherever there is one of that name.
-fn judge(name: Cow<'static, str>, outcome: Outcome, want: &Want, now: Timestamp) -> GateState {
-    let (plain, _) = split(&name);
-    let set_aside = [name.as_ref(), plain].into_iter().filter_map(|name| want.overrides.get(name)).max().copied();
-    let set_aside = set_aside.filter(|_| gate::overridable(plain));
-    gate::judge(name, outcome, set_aside, now)
+    if bug::active(Bug::TierAnalysisIgnored) { &[] } else { gates }
 }

@@ -6,11 +6,11 @@ use jiff::Timestamp;
 
 use crate::{
     gate::GateState,
+    gate::list::Asks,
     hold::Hold,
     quorum::MemberName,
     strategy::known::{
         approval::Approvals,
-        ask::Asks,
         decision::Decision,
         request::GivenUp,
         seen::Seen,

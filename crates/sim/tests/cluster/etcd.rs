@@ -14,7 +14,7 @@ const LIST: &str = "/v3/cluster/member/list";
 const TRANSFER: &str = "/v3/maintenance/transfer-leadership";
 
 fn recorded(version: &str, name: &str) -> (u16, Value) {
-    let recording: Value = serde_json::from_str(include_str!("../data/etcd.json")).expect("a recording");
+    let recording: Value = serde_json::from_str(include_str!("../../../../recordings/etcd.json")).expect("a recording");
     let name = format!("{version}: {name}");
     let exchanges = recording["exchanges"].as_array().expect("exchanges");
     let exchange = exchanges.iter().find(|exchange| exchange["name"] == name.as_str()).expect("the exchange");

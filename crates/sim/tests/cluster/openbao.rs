@@ -18,7 +18,8 @@ const AUTOPILOT: &str = "/v1/sys/storage/raft/autopilot/state";
 const STEP_DOWN: &str = "/v1/sys/step-down";
 
 fn recorded(name: &str) -> (u16, Value) {
-    let recording: Value = serde_json::from_str(include_str!("../data/openbao.json")).expect("a recording");
+    let recording: Value =
+        serde_json::from_str(include_str!("../../../../recordings/openbao.json")).expect("a recording");
     let exchanges = recording["exchanges"].as_array().expect("exchanges");
     let exchange = exchanges.iter().find(|exchange| exchange["name"] == name).expect("the exchange");
     (u16::try_from(exchange["status"].as_u64().expect("a status")).expect("small"), exchange["response"].clone())

@@ -17,7 +17,7 @@ fn recorded(file: &str, name: &str) -> (u16, Value) {
 }
 
 fn pd(name: &str) -> (u16, Value) {
-    recorded(include_str!("../data/pd.json"), name)
+    recorded(include_str!("../../../../recordings/pd.json"), name)
 }
 
 /// What an answer is made of: names and kinds of fields, not their values.
@@ -185,7 +185,7 @@ async fn the_embedded_etcd_shows_how_far_a_restarted_member_is_behind() {
         body["raftAppliedIndex"].as_str().and_then(|index| index.parse::<u64>().ok()).expect("an index")
     };
     let (_, body) = cluster.ask(&leader, Method::POST, "/v3/maintenance/status").await;
-    let (_, mut etcd) = recorded(include_str!("../data/etcd-gateway.json"), "status of the leader");
+    let (_, mut etcd) = recorded(include_str!("../../../../recordings/etcd-gateway.json"), "status of the leader");
     for newer in ["storageVersion", "downgradeInfo"] {
         etcd.as_object_mut().expect("an object").remove(newer);
     }

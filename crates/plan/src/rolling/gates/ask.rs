@@ -41,7 +41,7 @@ pub struct Ask<'a> {
     pub now: Timestamp,
 }
 
-impl ask::Asks for Rolling {
+impl gates::Asks for Rolling {
     type Ask<'a> = Ask<'a>;
 }
 

@@ -12,12 +12,6 @@ use crate::{
     },
 };
 
-/// What a strategy asks its gates.
-pub trait Asks: 'static {
-    /// The question.
-    type Ask<'a>: Ask;
-}
-
 /// The question that every gate is asked: may this be done now?
 pub trait Ask {
     /// What is wanted.

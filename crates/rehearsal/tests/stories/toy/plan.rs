@@ -11,7 +11,7 @@ use windlass_plan::{
     rolling::known::{order::Order, workload::Evictions},
     strategy::{
         Strategy, contract,
-        gates::{Gate, evaluate, first_thing},
+        gates::{Asks, Gate, evaluate, first_thing},
         known::{
             ask,
             decision::{self, SOON, wait},
@@ -206,7 +206,7 @@ pub struct Ask<'a> {
     now: Timestamp,
 }
 
-impl ask::Asks for Followers {
+impl Asks for Followers {
     type Ask<'a> = Ask<'a>;
 }
 

@@ -111,7 +111,7 @@ pub fn peer(pod: &str) -> Peer {
 }
 
 fn exchanges(file: &str) -> Vec<Value> {
-    let path = format!("{}/../systems/tests/data/{file}.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../../recordings/{file}.json", env!("CARGO_MANIFEST_DIR"));
     let recordings: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     recordings["exchanges"].as_array().unwrap().clone()
 }
