@@ -167,7 +167,7 @@ pub fn batch(stamps: &[Stamping]) -> Vec<Reserved> {
     stamps.iter().map(reserved).collect()
 }
 
-/// The status that says what a plan says. The batch and the election are left as they were.
+/// The status that says what a plan says. The batch and who acts are left as they were.
 pub fn planned(
     before: &ServiceImageStatus,
     resource: &ServiceImage,

@@ -11,7 +11,7 @@ use windlass_plan::gate::When;
 
 use crate::{
     quorum_cluster::{Analysis, DURATION, GATE_NAME, IMAGE, JobHook, MaintenanceWindow, ObjectCheck, ServiceRef},
-    status::{Election, GateStatus, Intent},
+    status::{GateStatus, Intent, OperatorClaim},
 };
 
 /// The image that the resources of a kind shall have, tier by tier.
@@ -338,9 +338,9 @@ pub struct ServiceImageStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["upgradeTier"]))]
     pub tier_status: Vec<TierStatus>,
-    /// Which operator process acts on this resource.
+    /// The operator process that acts on this resource.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub election: Option<Election>,
+    pub operator: Option<OperatorClaim>,
     /// The resources whose write may be on its way. Written before they are, so that a successor touches them first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub batch: Vec<Reserved>,

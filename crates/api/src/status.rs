@@ -37,9 +37,9 @@ pub struct QuorumClusterStatus {
     /// Windlass could not read this resource for a while and did not see which member led. The next plan assumes that the new version did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leadership_unobserved: bool,
-    /// Which operator process acts on this resource.
+    /// The operator process that acts on this resource.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub election: Option<Election>,
+    pub operator: Option<OperatorClaim>,
     /// The upgrade that is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<Upgrade>,
@@ -79,6 +79,11 @@ pub struct QuorumClusterStatus {
 }
 
 impl QuorumClusterStatus {
+    /// An operator has been here, though none may be named: one that wrote other names was, before the API server dropped them.
+    pub fn tells_of_somebody(&self) -> bool {
+        *self != Self::default()
+    }
+
     /// An upgrade is on record, whichever strategy it is.
     pub fn is_upgrading(&self) -> bool {
         self.upgrade.is_some()
@@ -158,18 +163,18 @@ impl JsonSchema for Found {
     }
 }
 
-/// Which operator process acts.
+/// The operator process that acts on a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Election {
-    /// Never the same for two processes.
-    pub id: String,
-    /// Grows by one with every take-over.
-    pub epoch: i64,
+pub struct OperatorClaim {
+    /// Unique to one term of one operator process.
+    pub identity: String,
+    /// Increases by one with every take-over of this resource.
+    pub term: i64,
     /// When this process took over.
-    pub claimed_at: MicroTime,
-    /// Everything that the predecessor may still have been writing was touched.
-    pub settled: bool,
+    pub since: MicroTime,
+    /// Whether every write that the previous process may have left unfinished can no longer take effect. Until then nothing is changed.
+    pub predecessor_done: bool,
 }
 
 /// The upgrade that is under way. Written before each act, so that a successor knows what was about to happen.

@@ -8,7 +8,7 @@ use windlass_images::Reference;
 use windlass_plan::{
     Hold, MemberName, Reason, Version, Want,
     capabilities::Capabilities,
-    fence::{self, ElectionId, Recorded},
+    fence::{self, Identity, Recorded},
     gate::GateState,
     rolling::{
         gates::list::check_overrides,
@@ -33,7 +33,7 @@ use windlass_plan::{
 use crate::{
     quorum_cluster::{Backup, Deadlines, Gates, MaintenanceWindow, Order, QuorumClusterSpec, Trigger},
     status::{
-        ApprovalStatus, Contest, Election, GateStatus, GivenUp, HandOver, Mark, NextTarget, PodDuration, PodSince,
+        ApprovalStatus, Contest, GateStatus, GivenUp, HandOver, Mark, NextTarget, OperatorClaim, PodDuration, PodSince,
         Question, QuorumClusterStatus, Snapshot, SnapshotAttempt, Stage, Upgrade,
     },
 };
@@ -537,32 +537,32 @@ fn friendly(took: Duration) -> String {
 }
 
 /// Who acts, from the status.
-pub fn election(written: &Election) -> Result<fence::Election, Hold> {
-    let epoch = u64::try_from(written.epoch).map_err(|error| invalid("status.election.epoch", &error))?;
-    Ok(fence::Election {
-        id: ElectionId::new(&written.id),
-        epoch,
-        claimed_at: written.claimed_at.0,
-        settled: written.settled,
+pub fn operator(written: &OperatorClaim) -> Result<fence::Operator, Hold> {
+    let term = u64::try_from(written.term).map_err(|error| invalid("status.operator.term", &error))?;
+    Ok(fence::Operator {
+        identity: Identity::new(&written.identity),
+        term,
+        since: written.since.0,
+        predecessor_done: written.predecessor_done,
     })
 }
 
-/// Who acts on a resource whose status says this. Where something is under way, somebody has acted, whether or not that is still said.
-pub fn recorded(written: Option<&Election>, under_way: bool) -> Recorded {
-    match written.map(election).transpose() {
-        Ok(Some(election)) => Recorded::By(election),
-        Ok(None) if !under_way => Recorded::Nobody,
+/// Who acts on a resource whose status says this. Where it tells of somebody, somebody has acted, whether or not the claim is still there.
+pub fn recorded(written: Option<&OperatorClaim>, tells_of_somebody: bool) -> Recorded {
+    match written.map(operator).transpose() {
+        Ok(Some(operator)) => Recorded::By(operator),
+        Ok(None) if !tells_of_somebody => Recorded::Nobody,
         Ok(None) | Err(_) => Recorded::Unreadable,
     }
 }
 
 /// Who acts, for the status.
-pub fn written_election(election: &fence::Election) -> Election {
-    Election {
-        id: election.id.to_string(),
-        epoch: i64::try_from(election.epoch).unwrap_or(i64::MAX),
-        claimed_at: MicroTime(election.claimed_at),
-        settled: election.settled,
+pub fn written_operator(operator: &fence::Operator) -> OperatorClaim {
+    OperatorClaim {
+        identity: operator.identity.to_string(),
+        term: i64::try_from(operator.term).unwrap_or(i64::MAX),
+        since: MicroTime(operator.since),
+        predecessor_done: operator.predecessor_done,
     }
 }
 

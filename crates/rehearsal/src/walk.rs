@@ -667,7 +667,7 @@ impl Walk {
             |status: Value| Action::PatchStatus { target: self.setting.subject(), patch: json!({ "status": status }) };
         let upgrade = |at: &str| status(json!({"upgrade": {"startedAt": at}}));
         let (odd, mend) = match rng.below(4) {
-            0 => (status(json!({"election": {"claimedAt": ODD}})), None),
+            0 => (status(json!({"operator": {"since": ODD}})), None),
             // Refused where none is under way.
             1 => (upgrade(ODD), Some(upgrade("2030-01-01T00:00:00.000000Z"))),
             _ => {

@@ -43,8 +43,8 @@ pub async fn look(actor: Actor<'_>, key: &Key, hold: &Hold, resource: &Whole<Quo
     let touch = match stand(actor, &reading::recorded(&resource.raw)) {
         Stand::Held => false,
         Stand::Wait(pause) => return Ok(Next::After(pause)),
-        Stand::Claim(election) => {
-            of.write_status(actor, json!({ "election": election })).await?;
+        Stand::Claim(operator) => {
+            of.write_status(actor, json!({ "operator": operator })).await?;
             return Ok(Next::After(Duration::ZERO));
         }
         // That it is settled is not said: what else the predecessor may be making can be told only once the resource can be read.
