@@ -19,7 +19,7 @@ pub fn quorum_cluster(raw: &Value) -> Result<QuorumCluster, Hold> {
     if let Some(status) = &resource.status {
         status.operator.as_ref().map(translate::operator).transpose().map_err(unreadable)?;
         status.upgrade.as_ref().map(translate::record).transpose().map_err(unreadable)?;
-        status.given_up.as_ref().map(translate::given_up).transpose().map_err(unreadable)?;
+        status.abandoned.as_ref().map(translate::given_up).transpose().map_err(unreadable)?;
         status.snapshot.as_ref().map(translate::attempt).transpose().map_err(unreadable)?;
     }
     Ok(resource)
@@ -74,7 +74,7 @@ mod tests {
                 "operator": {"identity": "a", "term": 1, "since": "2030-01-01T00:00:00.000000Z", "predecessorDone": true},
                 "upgrade": {
                     "targetVersion": "8.5.3", "targetImage": "pd:8.5.3", "fromVersion": "8.5.0", "fromImage": "pd:8.5.0",
-                    "startedAt": "2030-01-01T00:00:00.000000Z", "currentPartition": 2,
+                    "startedAt": "2030-01-01T00:00:00.000000Z", "currentPartition": 2, "rollingBack": false,
                 },
             },
         });
@@ -91,7 +91,7 @@ mod tests {
     #[case::a_partition("/status/upgrade/currentPartition", json!(-1), "status.upgrade.currentPartition")]
     #[case::a_claim("/status/operator/since", json!("2030-01-01T00:00:00x5+99:99"), "status.operator.since")]
     #[case::its_term("/status/operator/term", json!(-1), "status.operator.term")]
-    #[case::what_was_given_up("/status/givenUp", json!({"version": "8", "image": "pd", "way": "Back"}), "status.givenUp.version")]
+    #[case::what_was_given_up("/status/abandoned", json!({"version": "8", "image": "pd", "outcome": "RolledBack"}), "status.abandoned.version")]
     #[case::a_condition("/status/conditions", json!([{"type": "Ready", "status": "True", "reason": "UpToDate", "message": "", "lastTransitionTime": "2030-01-01T00:00:00+99:99"}]), "status.conditions[0].lastTransitionTime")]
     fn what_cannot_be_read_is_named(#[case] at: &str, #[case] value: Value, #[case] field: &str) {
         let raw = resource(|raw| {

@@ -352,10 +352,10 @@ pub struct ServiceImageStatus {
     pub gates: Vec<GateStatus>,
     /// The hooks before these images have let them begin.
     #[serde(skip_serializing_if = "is_false")]
-    pub admitted: bool,
+    pub hooks_passed: bool,
     /// Since when resources that serve have been changed; none once all are up to date and the hooks after have said yes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub under_way_since: Option<MicroTime>,
+    pub started_at: Option<MicroTime>,
     /// The Jobs that are being made: hooks'.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub intents: Vec<Intent>,
@@ -444,13 +444,13 @@ pub struct TierStatus {
     pub new: i64,
     /// When its turn began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub begun_at: Option<MicroTime>,
+    pub started_at: Option<MicroTime>,
     /// How many shares that go first are done.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub canary_steps_done: i64,
     /// Since when the share that goes first has been up to date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub canary_well_since: Option<MicroTime>,
+    pub canary_healthy_since: Option<MicroTime>,
     /// Waiting for `requests.approve`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub awaits_approval: bool,

@@ -66,9 +66,9 @@ pub struct QuorumClusterStatus {
     /// What a person is asked, and what was approved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalStatus>,
-    /// The target that nobody tries to reach any more, until another one is asked for or `spec.requests.retry` has a new value.
+    /// The target that is no longer tried, until the spec asks for another one or `spec.requests.retry` has a new value.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub given_up: Option<GivenUp>,
+    pub abandoned: Option<Abandoned>,
     /// The requests that were handled.
     #[serde(skip_serializing_if = "HandledRequests::is_empty")]
     pub requests: HandledRequests,
@@ -90,8 +90,8 @@ impl QuorumClusterStatus {
     }
 
     /// It goes back to where it came from.
-    pub fn is_reverting(&self) -> bool {
-        self.upgrade.as_ref().is_some_and(|upgrade| upgrade.reverting)
+    pub fn is_rolling_back(&self) -> bool {
+        self.upgrade.as_ref().is_some_and(|upgrade| upgrade.rolling_back == Some(true))
     }
 }
 
@@ -192,13 +192,14 @@ pub struct Upgrade {
     /// Who goes first in it.
     #[serde(default)]
     pub order: Order,
-    /// Pending until a member has served from the target's template, then Proven; PutBack where the first one could not, so that the
-    /// template before it stands again.
+    /// With order LeaderLast, whether the new template works: Running until a member has served from it, then Passed. Reverted if the first
+    /// member could not, so that the previous template was written again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proof: Option<String>,
-    /// It goes back to where an unfinished upgrade came from.
-    #[serde(default)]
-    pub reverting: bool,
+    pub template_trial: Option<String>,
+    // Always written, and so missing only from a record that an operator wrote that knew other names: half of it is gone.
+    /// Whether members are being brought back to the version that an unfinished upgrade started from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rolling_back: Option<bool>,
     /// The revision that the StatefulSet's controller made of the target's template, once it was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
@@ -230,11 +231,11 @@ pub struct Upgrade {
     pub highest_led_version: Option<String>,
     /// How often leadership was asked to move.
     #[serde(default)]
-    pub hand_overs: i32,
+    pub handover_count: i32,
     /// The hand-over that was asked for and has not been seen yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hand_over: Option<HandOver>,
-    /// Members that were replaced for a target that was given up since. One of them that is broken may be deleted.
+    pub pending_handover: Option<PendingHandover>,
+    /// Members that were replaced for a target that was abandoned since. One of them that is broken may be deleted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub abandoned_pods: Vec<String>,
@@ -254,10 +255,10 @@ pub struct Upgrade {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pod"]))]
     pub durations: Vec<PodDuration>,
-    /// Since when each replaced member was seen well at every look.
+    /// Since when each replaced member has been healthy without interruption.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pod"]))]
-    pub settled_since: Vec<PodSince>,
+    pub healthy_since: Vec<PodSince>,
     /// Where the leader was when members were seen to be behind it. Who has reached that keeps up, however far the leader is by then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pod"]))]
@@ -383,9 +384,13 @@ pub struct SnapshotAttempt {
     pub since: MicroTime,
     /// The Job that takes it.
     pub job: String,
-    /// An upgrade has begun with it.
-    #[serde(default)]
-    pub spent: bool,
+    /// Whether an upgrade has started with this snapshot. One of which that is not said counts as used, and another one is taken.
+    #[serde(default = "used")]
+    pub used: bool,
+}
+
+fn used() -> bool {
+    true
 }
 
 /// A Job that is being made. Written before it is asked for, so that a successor makes it first, and a late request misses.
@@ -421,8 +426,8 @@ pub struct Snapshot {
     pub size: i64,
     /// Its SHA-256, in hexadecimal digits.
     pub checksum: String,
-    /// Where it is.
-    pub place: String,
+    /// Where it is stored.
+    pub location: String,
 }
 
 /// A stage of replacing one member.
@@ -440,7 +445,7 @@ pub struct Stage {
 /// A hand-over that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct HandOver {
+pub struct PendingHandover {
     /// Whom leadership was asked to leave.
     pub pod: String,
     /// When it was asked last; its deadline counts from here.
@@ -491,17 +496,17 @@ pub enum Lag {
     Behind,
 }
 
-/// A target that was given up.
+/// A target that was abandoned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct GivenUp {
-    /// Its version.
+pub struct Abandoned {
+    /// The version of the target.
     pub version: String,
-    /// Its image.
+    /// The image of the target.
     pub image: String,
-    /// Stopped: everybody stays as they are. Back: everybody goes back to where the upgrade came from.
-    pub way: String,
-    /// What made it go back by itself; nothing where a person asked for it.
+    /// Stopped: all members stay as they are. RolledBack: all members return to the version that the upgrade started from.
+    pub outcome: String,
+    /// Why the upgrade was rolled back automatically; unset if a person asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

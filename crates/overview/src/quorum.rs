@@ -41,7 +41,7 @@ pub struct QuorumOverview {
     #[serde(serialize_with = "by_name_if_any")]
     pub order: Option<Order>,
     /// It goes back to where an unfinished upgrade came from.
-    pub reverting: bool,
+    pub rolling_back: bool,
     /// Done members of all members, like 1/3.
     pub progress: Option<String>,
     /// What is being done now.
@@ -162,7 +162,7 @@ impl QuorumOverview {
             from: record.as_ref().map(|record| Place::of(&record.from)),
             to: record.as_ref().map(|record| Place::of(&record.target)),
             order: record.as_ref().map(|record| record.order),
-            reverting: record.as_ref().is_some_and(|record| record.reverting),
+            rolling_back: record.as_ref().is_some_and(|record| record.rolling_back),
             progress: status.upgrade.map(|upgrade| upgrade.progress),
             doing: record.and_then(|record| Doing::of(record, intent)),
             said: Said::of(&status.conditions, resource.metadata.generation),
@@ -194,7 +194,7 @@ impl QuorumOverview {
             from: None,
             to: None,
             order: None,
-            reverting: false,
+            rolling_back: false,
             progress: None,
             doing: None,
             said: None,

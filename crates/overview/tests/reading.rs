@@ -40,7 +40,7 @@ fn said(word: Word, message: &str, stalled: bool) -> Value {
 fn upgrade(more: &Value) -> Value {
     let mut upgrade = json!({
         "fromVersion": "8.1.0", "fromImage": IMAGES[0], "targetVersion": "8.5.3", "targetImage": IMAGES[1],
-        "startedAt": BEGUN, "currentPartition": 2, "progress": "1/3",
+        "startedAt": BEGUN, "currentPartition": 2, "rollingBack": false, "progress": "1/3",
     });
     upgrade.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     upgrade
@@ -95,7 +95,7 @@ fn an_upgrade_says_where_it_goes_and_what_is_being_done() {
     let told = |version: &str, image: &str| Some((version.to_owned(), image.to_owned()));
     assert_eq!(place(&overview.from), told("8.1.0", IMAGES[0]));
     assert_eq!(place(&overview.to), told("8.5.3", IMAGES[1]));
-    assert_eq!((overview.order, overview.reverting), (Some(Order::ReverseOrdinal), false));
+    assert_eq!((overview.order, overview.rolling_back), (Some(Order::ReverseOrdinal), false));
     assert_eq!(overview.progress.as_deref(), Some("1/3"));
     let text = "let Kubernetes replace pd-2 (partition 2)".to_owned();
     assert_eq!(overview.doing, Some(Doing { text, stage: None, pod: None, since: None }));
@@ -198,7 +198,7 @@ fn machines_are_told_the_same() {
         "namespace": "tikv", "name": "pd", "system": "Pd", "statefulSet": "pd",
         "phase": "Paused", "running": null, "wanted": "8.5.3",
         "from": {"version": "8.1.0", "image": IMAGES[0]}, "to": {"version": "8.5.3", "image": IMAGES[1]},
-        "order": "ReverseOrdinal", "reverting": false, "progress": "1/3",
+        "order": "ReverseOrdinal", "rollingBack": false, "progress": "1/3",
         "doing": {"text": "pd-2 catches up", "stage": "Sync", "pod": "pd-2", "since": "2030-01-01T00:00:00Z"},
         "said": {
             "reason": "Paused", "message": "it is paused", "nextStep": Reason::Paused.next_step(),

@@ -32,7 +32,7 @@ pub enum Reason {
     /// Somebody else owns what an upgrade writes, and writes it again (H39).
     FieldOwned,
     /// Nobody has served from the new template, so the one before it was put back (H21).
-    TemplatePutBack,
+    TemplateReverted,
     /// The set was half upgraded when it was adopted (H40).
     HalfUpgraded,
     /// The target is older than what runs, and nobody allowed that (H15).
@@ -202,7 +202,7 @@ impl Reason {
             Self::FieldOwned => {
                 "do what the message says; before an upgrade has begun you can also let that tool do it: set the StatefulSet's updateStrategy to OnDelete and spec.trigger to Template; docs/clusters.md has the settings for Argo CD, Flux and Helm"
             }
-            Self::TemplatePutBack => {
+            Self::TemplateReverted => {
                 "ask for another image or version, or for the old one, and the broken pod is replaced by itself; or set spec.requests.resume to a new value to try the same one again"
             }
             Self::HalfUpgraded => "set spec.requests.resume to a new value to finish what was begun",
@@ -418,7 +418,7 @@ impl Reason {
             | Self::UnsupportedStrategy
             | Self::StrategyChanged
             | Self::TemplateChanged
-            | Self::TemplatePutBack
+            | Self::TemplateReverted
             | Self::FieldOwned
             | Self::HalfUpgraded
             | Self::DowngradeNotAllowed

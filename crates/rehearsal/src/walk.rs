@@ -241,7 +241,7 @@ impl Walk {
                 0 => ask("abort"),
                 1 | 2 => ask("rollback"),
                 3 => ask("retry"),
-                _ => self.setting.spec(json!({"onDeadline": "Revert"})),
+                _ => self.setting.spec(json!({"onDeadline": "RollBack"})),
             };
             let place = usize::try_from(rng.below(self.timeline.len() as u64 + 1)).unwrap_or(0);
             let soon = rng.between(Duration::from_millis(10), Duration::from_secs(40));

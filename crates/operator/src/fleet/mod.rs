@@ -612,7 +612,7 @@ async fn round<'a>(
         }
     };
     let record = fleet::record(&before);
-    let begun = |tier: &TierName| record.tiers.get(tier).and_then(|kept| kept.begun_at);
+    let begun = |tier: &TierName| record.tiers.get(tier).and_then(|kept| kept.started_at);
     let terms = want.terms(begun, record.retried_at);
     if terms == *fleet.index.terms() {
         fleet.index.advance(now);

@@ -89,7 +89,7 @@ pub fn planned<S: Strategy>(
         handled.abort.clone_from(&asked.abort);
         handled.rollback.clone_from(&asked.rollback);
     }
-    status.given_up = plan.given_up.as_ref().map(translate::written_given_up);
+    status.abandoned = plan.given_up.as_ref().map(translate::written_given_up);
     status.approval = translate::written_approvals(&plan.approvals);
     status.gates = plan.gates.iter().map(translate::gate).collect();
     status.members = S::members(resource, view, plan.record.as_ref());
@@ -123,7 +123,7 @@ fn conclude<A: Step>(
         Decision::Done => Phase::Running,
         Decision::Wait { on, .. } if on.reason == Reason::Paused => Phase::Paused,
         Decision::Halt { .. } => Phase::Blocked,
-        Decision::Act(_) | Decision::Wait { .. } if status.is_reverting() => Phase::Reverting,
+        Decision::Act(_) | Decision::Wait { .. } if status.is_rolling_back() => Phase::Reverting,
         Decision::Act(_) | Decision::Wait { .. } if status.is_upgrading() => Phase::Upgrading,
         Decision::Act(_) | Decision::Wait { .. } => Phase::Pending,
     };

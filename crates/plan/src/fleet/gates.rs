@@ -39,13 +39,13 @@ pub fn split(gate: &str) -> (&str, Option<&str>) {
     gate.split_once(OF).map_or((gate, None), |(plain, tier)| (plain, Some(tier)))
 }
 
-/// Everything that a person may have put before the next resource of this tier that serves. `admitted` says that these images have begun.
+/// Everything that a person may have put before the next resource of this tier that serves. `hooks_passed` says that these images have begun.
 pub(super) fn before_next(
     tier: &Tier,
     want: &Want,
     view: &View<'_>,
     kept: &mut TierRecord,
-    admitted: bool,
+    hooks_passed: bool,
     now: Timestamp,
 ) -> Vec<GateState> {
     let paused = if want.paused { Outcome::Hold(Hold::new(Reason::Paused, "paused")) } else { Outcome::Pass };
@@ -58,7 +58,7 @@ pub(super) fn before_next(
     states.push(judge(Cow::Borrowed("MaintenanceWindow"), open, want, now));
     states.extend(said(view.gates, When::BeforeMember, want, now));
     states.extend(own(tier, view, want, now));
-    if !admitted && !bug::active(Bug::HooksNotAwaited) {
+    if !hooks_passed && !bug::active(Bug::HooksNotAwaited) {
         states.extend(said(view.gates, When::BeforeUpgrade, want, now));
     }
     states

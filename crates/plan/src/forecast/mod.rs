@@ -96,7 +96,7 @@ pub struct Way {
     /// Who goes first; none where the strategy has no order.
     pub order: Option<Order>,
     /// It goes back to where an unfinished upgrade came from.
-    pub reverting: bool,
+    pub rolling_back: bool,
 }
 
 /// One step, and what comes before it.
@@ -294,7 +294,7 @@ pub fn forecast<S: Foresee>(want: &Want, view: &S::View, now: Timestamp) -> Fore
 
 fn way_of<S: Foresee>(record: &S::Record) -> Way {
     let (from, to) = (record.from().clone(), record.target().clone());
-    Way { from, to, order: S::order(record), reverting: record.is_reverting() }
+    Way { from, to, order: S::order(record), rolling_back: record.is_rolling_back() }
 }
 
 /// What was foreseen so far.
@@ -364,7 +364,7 @@ fn notes<S: Foresee>(
     if held || (steps().any(Step::disturbs) && !can_spare_one(members)) {
         notes.push(Note::NoSpareMember { members });
     }
-    if let Some(Way { from, to, reverting: false, .. }) = way
+    if let Some(Way { from, to, rolling_back: false, .. }) = way
         && to.version < from.version
     {
         notes.push(Note::Downgrade { from: from.version.clone(), to: to.version.clone() });

@@ -18,7 +18,7 @@ use Answer::{Act, Wait};
 fn scene(at: Timestamp, about: About) -> View {
     let mut view = half_way(3, 0, 1);
     view.evictions = theirs(3, 3);
-    record_mut(&mut view).settled_since = [(name(2), noon())].into();
+    record_mut(&mut view).healthy_since = [(name(2), noon())].into();
     let asked = Some(Asked { at, about, again: Reason::AnalysisFailed });
     view.external = vec![ExternalGate { asked, ..ExternalGate::new("Analysis/errors", Outcome::Pass) }];
     view
@@ -41,7 +41,7 @@ fn what_was_measured_before_the_last_member_was_well_does_not_count(#[case] aske
 #[test]
 fn what_was_measured_while_nobody_knew_that_it_is_well_does_not_count() {
     let mut view = scene(at(9), About::All);
-    record_mut(&mut view).settled_since.clear();
+    record_mut(&mut view).healthy_since.clear();
     assert_eq!(answer(&rolling::plan(&want(NEW), &view, at(10)).decision), Wait(Reason::AnalysisFailed));
 }
 

@@ -188,7 +188,7 @@ fn a_hand_over_that_is_refused_is_told_with_its_answer() {
 
 #[test]
 fn a_hand_over_is_waited_for_until_its_limit_and_then_tried_again() {
-    let (view, limit) = (asked(1), want(NEW).deadlines.step_down);
+    let (view, limit) = (asked(1), want(NEW).deadlines.handover);
     assert_eq!(answer(&after(&view, Duration::ZERO)), Wait(Reason::AwaitingHandOver));
     assert_eq!(answer(&after(&view, limit.saturating_sub(TICK))), Wait(Reason::AwaitingHandOver));
 

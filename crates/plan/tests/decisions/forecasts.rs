@@ -77,7 +77,7 @@ fn the_steps_of_a_rolling_upgrade_in_their_order() {
     assert_eq!(seen.decision, Decision::Act(seen.steps[0].step.clone()));
     let way = seen.way.as_ref().unwrap();
     assert_eq!(
-        (&way.from, &way.to, way.order, way.reverting),
+        (&way.from, &way.to, way.order, way.rolling_back),
         (&target(OLD), &target(NEW), Some(Order::ReverseOrdinal), false)
     );
     assert_eq!(seen.notes, [Note::Parked { partition: 3 }]);
@@ -226,7 +226,7 @@ fn a_revert_is_foreseen_with_the_old_revision() {
     assert_eq!(words(&seen)[..2], ["TemplateWritten", "MemberPermitted pd-2"]);
     assert_eq!(seen.steps.iter().filter(|foreseen| foreseen.step.name() == "MemberPermitted").count(), 1);
     let way = seen.way.unwrap();
-    assert!(way.reverting && way.to == target(OLD), "{way:?}");
+    assert!(way.rolling_back && way.to == target(OLD), "{way:?}");
     assert_eq!((seen.end, seen.notes), (End::Done, vec![]));
 }
 

@@ -65,7 +65,7 @@ impl Scene {
     fn soaking(&mut self, ago: Option<u64>) {
         self.want.soak = Duration::from_mins(1);
         let since = ago.map(|ago| (name(4), noon() - Duration::from_secs(ago)));
-        record_mut(&mut self.view).settled_since = since.into_iter().collect();
+        record_mut(&mut self.view).healthy_since = since.into_iter().collect();
     }
 
     /// The image shall be there before anybody stops, and on one of two nodes this became of it.
@@ -295,7 +295,7 @@ const ROWS: &[Row] = &[
     // A way back leads to where the image was.
     Row(prepull::NAME, Right, None, |scene| {
         scene.pulls(Pull::Missing);
-        record_mut(&mut scene.view).reverting = true;
+        record_mut(&mut scene.view).rolling_back = true;
     }),
     // It was asked about before the permit.
     Row(prepull::NAME, Right, None, |scene| {

@@ -10,8 +10,8 @@ use windlass_plan::{
         self, handover,
         known::{
             parked::Parked,
-            proof::Proof,
             stage::HandOver,
+            template_trial::TemplateTrial,
             workload::{Evictions, Strategy},
         },
         permit,
@@ -529,7 +529,7 @@ fn stepping_down(attempts: u32) -> (Want, View) {
 
 #[test]
 fn a_leader_that_keeps_coming_back_is_asked_only_so_often() {
-    let later = noon() + want(NEW).deadlines.step_down;
+    let later = noon() + want(NEW).deadlines.handover;
     let ask = |attempts| {
         let (want, view) = stepping_down(attempts);
         answer(&rolling::plan(&want, &view, later).decision)
@@ -669,5 +669,5 @@ fn an_adopted_set_whose_first_new_member_breaks_is_held() {
     (world.view.workload.image, world.view.workload.update_revision) = (image(NEW), revision(NEW));
     assert_eq!(answer(&world.run()), Halt(Reason::ImagePullFailed));
     assert_eq!((world.deleted.len(), world.templates().len()), (1, 0));
-    assert_eq!(record_mut(&mut world.view).proof, Proof::Pending);
+    assert_eq!(record_mut(&mut world.view).template_trial, TemplateTrial::Running);
 }

@@ -214,7 +214,7 @@ fn a_revert_whose_image_is_gone_is_left_again(#[values(NEW, NEWER)] to: &str) {
     view.workload.strategy = Strategy::RollingUpdate { partition: 2 };
     let record = record_mut(&mut view);
     std::mem::swap(&mut record.from, &mut record.target);
-    (record.reverting, record.revision, record.partition) = (true, Some(revision(OLD)), 2);
+    (record.rolling_back, record.revision, record.partition) = (true, Some(revision(OLD)), 2);
     let pod = pod_mut(&mut view, 2);
     (pod.ready_since, pod.trouble) = (None, Some(pull()));
     member_mut(&mut view, 2).healthy = Fact::Known(false);
@@ -228,7 +228,7 @@ fn a_revert_whose_image_is_gone_is_left_again(#[values(NEW, NEWER)] to: &str) {
         })
     );
     let record = mend.record.expect("recorded first");
-    assert_eq!((&record.from, record.reverting), (&target(OLD), false), "what is held is where a revert goes");
+    assert_eq!((&record.from, record.rolling_back), (&target(OLD), false), "what is held is where a revert goes");
     view.record = Some(record);
     view.workload.strategy = Strategy::RollingUpdate { partition: 3 };
     (view.workload.image, view.workload.update_revision) = (image(to), revision(to));
@@ -275,7 +275,7 @@ fn a_broken_one_below_sound_ones_is_reverted_first() {
     (view.workload.image, view.workload.update_revision) = (image(OLD), revision(OLD));
     let record = record_mut(&mut view);
     std::mem::swap(&mut record.from, &mut record.target);
-    (record.reverting, record.revision, record.partition) = (true, Some(revision(OLD)), 5);
+    (record.rolling_back, record.revision, record.partition) = (true, Some(revision(OLD)), 5);
     record.abandoned = [name(2), name(3), name(4)].into();
     let pod = pod_mut(&mut view, 2);
     (pod.ready_since, pod.trouble) = (None, Some(crash()));

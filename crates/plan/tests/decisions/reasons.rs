@@ -17,7 +17,7 @@ use crate::support::{name, noon, target};
 
 /// Renaming one breaks people's alerts. A new one is added here.
 const NAMES: &str = "Paused InvalidSpec Unreadable WorkloadNotFound ContainerNotFound NoReplicas WorkloadDeleting AlreadyManaged AuthorNotAsked \
-    UnsupportedStrategy StrategyChanged TemplateChanged TemplatePutBack FieldOwned HalfUpgraded DowngradeNotAllowed UnsupportedPath ClusterVersionBehind NoSpareMember AwaitingSnapshot ExecutorImageNotAllowed SnapshotFailed ControllerBehind \
+    UnsupportedStrategy StrategyChanged TemplateChanged TemplateReverted FieldOwned HalfUpgraded DowngradeNotAllowed UnsupportedPath ClusterVersionBehind NoSpareMember AwaitingSnapshot ExecutorImageNotAllowed SnapshotFailed ControllerBehind \
     MembersDoNotMatch MembersUnknown TokenRefused LeaderUnknown MemberUnhealthy QuorumAtRisk PodNotReady Unschedulable \
     ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch BudgetTooLoose BudgetTooTight AwaitingBudget \
     LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining AwaitingImage ImageNotPullable Locked CheckFailed AnalysisFailed AwaitingHook HookFailed AwaitingHandOver HandOverFailed NoHandOverTarget AwaitingReplacement \
@@ -66,7 +66,7 @@ fn a_hold_reads_as_what_is_waited_for_and_what_to_do() {
 #[rstest]
 #[case::template(Step::WriteTemplate { image: "pd:v1".into(), strategy: Some(Strategy::RollingUpdate { partition: 3 }) }, "TemplateWritten", &["pd:v1"])]
 #[case::snapshot(
-    Step::Job(JobStep::TakeSnapshot { attempt: Attempt { number: 2, target: target("8.5.1"), since: noon(), spent: false } }),
+    Step::Job(JobStep::TakeSnapshot { attempt: Attempt { number: 2, target: target("8.5.1"), since: noon(), used: false } }),
     "SnapshotBegun", &["8.5.1", "2"]
 )]
 #[case::job(Step::Job(JobStep::Answer { gate: "Hook/smoke".into() }), "JobStarted", &["Job", "Hook/smoke"])]

@@ -303,7 +303,7 @@ fn read(spec: &Value) -> Wish {
         follows: spec["trigger"] == "Template",
         allow_downgrade: allows("/policy/allowDowngrade"),
         accept_downtime: allows("/policy/acceptDowntime"),
-        may_return: !spec["requests"]["rollback"].is_null() || spec["onDeadline"] == "Revert",
+        may_return: !spec["requests"]["rollback"].is_null() || spec["onDeadline"] == "RollBack",
     }
 }
 
