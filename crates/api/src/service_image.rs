@@ -30,7 +30,7 @@ use crate::{
     printcolumn = r#"{"name":"Priority","type":"integer","jsonPath":".status.currentPriority"}"#,
     printcolumn = r#"{"name":"Updated","type":"string","jsonPath":".status.progress"}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
-    printcolumn = r#"{"name":"Waits for","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type=='Ready')].message"}"#,
+    printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type=='Ready')].message"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]

@@ -88,7 +88,7 @@ fn an_upgrade_says_where_it_goes_and_what_is_being_done() {
         {"pod": "pd-0", "role": "Leader", "version": "8.1.0", "healthy": "True", "lag": "InSync"},
         {"pod": "pd-1", "role": "Follower", "healthy": "Unknown", "lag": "Behind"},
     ]);
-    let conditions = said(Word::Step(StepKind::MemberPermitted), step, false);
+    let conditions = said(Word::Step(StepKind::ReplacementAllowed), step, false);
     let overview =
         read(&json!({"phase": "Upgrading", "upgrade": upgrade(&intent), "conditions": conditions, "members": members}));
     let place = |place: &Option<windlass_overview::Place>| place.clone().map(|place| (place.version, place.image));

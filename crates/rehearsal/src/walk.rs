@@ -707,7 +707,7 @@ impl Walk {
             reasons.push("TemplateChanged".to_owned());
         }
         if !self.allowed && self.members <= 2 {
-            reasons.push("NoSpareMember".to_owned());
+            reasons.push("TooFewMembers".to_owned());
         }
         if self.setting == ETCD {
             // Nobody can allow a way that does not exist (H20).

@@ -355,7 +355,7 @@ fn a_pause_half_way_is_blocked_and_the_rest_is_told() {
         let object = live().map(|object| (*object).clone()).unwrap_or_default();
         let report = look(cluster, &serde_json::from_value(object).expect("a QuorumCluster")).await;
         assert_eq!(report.blocked_by.as_ref().map(|held| held.reason), Some(Reason::Paused), "{}", plain(&report));
-        assert!(report.steps.iter().any(|step| step.kind == StepKind::MemberPermitted), "{}", plain(&report));
+        assert!(report.steps.iter().any(|step| step.kind == StepKind::ReplacementAllowed), "{}", plain(&report));
         assert_eq!(report.end, Ended::Done);
     });
 }

@@ -472,7 +472,7 @@ fn silent(tier: &Tier, view: &View<'_>, index: &TierIndex) -> Option<Hold> {
     let why = view.index.item(id).and_then(|item| item.progress.why()).unwrap_or("nobody knows why");
     let others = others(index.count(Standing::Silent));
     let message = format!("{}: whether {id}{others} got up to date can't be told: {why}", tier.name);
-    Some(Hold::new(Reason::ResourceUnclear, message))
+    Some(Hold::new(Reason::ResourceUnknown, message))
 }
 
 /// What a tier waits for whose resources all have their image.
@@ -481,7 +481,7 @@ fn waits_for(tier: &Tier, view: &View<'_>, index: &TierIndex) -> Hold {
         let why = view.index.item(id).and_then(|item| item.manual.why()).unwrap_or("nobody knows why");
         let others = others(index.count(Standing::Unclear));
         let message = format!("{}: whether {id}{others} may be changed can't be told: {why}", tier.name);
-        return Hold::new(Reason::ResourceUnclear, message);
+        return Hold::new(Reason::ResourceUnknown, message);
     }
     let example = index.of(Standing::Moving).chain(index.of(Standing::Reserved)).next();
     let example = example.map(|id| format!(", such as {id}")).unwrap_or_default();

@@ -140,13 +140,13 @@ const ROWS: &[Row] = &[
     Row("LeaderKnown", Unknown, Some(Reason::LeaderUnknown), |scene| scene.view.quorum.leader = unknown()),
     Row("SpareMember", Right, None, |_| {}),
     Row("SpareMember", Right, None, |scene| scene.view = rest(3, 0)),
-    Row("SpareMember", Wrong, Some(Reason::NoSpareMember), |scene| scene.view = rest(2, 0)),
-    Row("SpareMember", Wrong, Some(Reason::NoSpareMember), |scene| scene.view = rest(1, 0)),
+    Row("SpareMember", Wrong, Some(Reason::TooFewMembers), |scene| scene.view = rest(2, 0)),
+    Row("SpareMember", Wrong, Some(Reason::TooFewMembers), |scene| scene.view = rest(1, 0)),
     Row("SpareMember", Right, None, |scene| {
         scene.view = rest(2, 0);
         scene.want.accept_downtime = true;
     }),
-    Row("SpareMember", Unknown, Some(Reason::NoSpareMember), |scene| scene.view.quorum.members = unknown()),
+    Row("SpareMember", Unknown, Some(Reason::TooFewMembers), |scene| scene.view.quorum.members = unknown()),
     Row("EveryoneSettled", Right, None, |_| {}),
     Row("EveryoneSettled", Right, None, |scene| scene.member(4).position = Fact::Known(Some(POSITION - 100))),
     Row("EveryoneSettled", Right, None, |scene| scene.member(4).position = Fact::Known(None)),

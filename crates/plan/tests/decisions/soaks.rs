@@ -29,7 +29,7 @@ fn the_next_one_goes_when_the_soak_is_over_and_not_a_tick_earlier() {
     assert_eq!((on.reason, on.until, recheck), (Reason::Soaking, Some(noon() + SOAK), Duration::from_secs(599)));
     assert!(on.message.contains("pd-2") && on.message.contains("1970-01-01T12:10:00Z"), "{}", on.message);
     assert_eq!(answer(&rolling::plan(&want, &view, noon() + SOAK - TICK).decision), Answer::Wait(Reason::Soaking));
-    assert_eq!(answer(&rolling::plan(&want, &view, noon() + SOAK).decision), Answer::Act("MemberPermitted"));
+    assert_eq!(answer(&rolling::plan(&want, &view, noon() + SOAK).decision), Answer::Act("ReplacementAllowed"));
 }
 
 #[test]

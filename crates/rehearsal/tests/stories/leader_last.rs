@@ -204,7 +204,7 @@ fn a_half_upgraded_on_delete_set_waits_for_a_person_and_is_then_finished() {
             pd::after(A_WHILE, pd::spec(json!({"requests": {"resume": "monday"}}))),
         ],
     );
-    tale.last_said(tale.between(2, 3)).is_stalled("HalfUpgraded", &["pd-0, pd-2 not replaced yet"]);
+    tale.last_said(tale.between(2, 3)).is_stalled("RolloutPending", &["pd-0, pd-2 not replaced yet"]);
     tale.touched_nothing(tale.between(2, 3));
     assert_eq!(tale.deleted_by_us().len(), 2, "the one that was done is left alone");
     tale.ended_ready_at(TO);
