@@ -67,7 +67,7 @@ fn phase_and_condition_say_that_it_is_under_way_as_long_as_it_is(#[values(1, 2, 
         }
     }
     let phases: Vec<Value> = said(&tale).iter().map(|spoken| spoken.status["phase"].clone()).collect();
-    assert_eq!(dedup(phases), ["Pending", "Upgrading", "Running"]);
+    assert_eq!(dedup(phases), ["Waiting", "Upgrading", "UpToDate"]);
 }
 
 #[rstest]
