@@ -130,10 +130,10 @@ pub fn record(status: &ServiceImageStatus) -> Record {
         let kept = TierRecord {
             image: written.image.clone(),
             new_image: written.new_deployment_image.clone(),
-            begun_at: read(written.begun_at.as_ref()),
+            started_at: read(written.started_at.as_ref()),
             complete: conditions::holds(&written.conditions, ConditionType::Complete),
             shares_done: usize::try_from(written.canary_steps_done).unwrap_or(0),
-            well_since: read(written.canary_well_since.as_ref()),
+            well_since: read(written.canary_healthy_since.as_ref()),
             asked: written.awaits_approval,
             approved: written.approved,
         };
@@ -144,8 +144,8 @@ pub fn record(status: &ServiceImageStatus) -> Record {
         current: status.current_priority.zip(read(status.current_priority_since.as_ref())),
         retried_at: read(status.retried_at.as_ref()),
         changed_at: read(status.changed_at.as_ref()),
-        admitted: status.admitted,
-        under_way: read(status.under_way_since.as_ref()),
+        hooks_passed: status.hooks_passed,
+        under_way: read(status.started_at.as_ref()),
     }
 }
 
@@ -167,7 +167,7 @@ pub fn batch(stamps: &[Stamping]) -> Vec<Reserved> {
     stamps.iter().map(reserved).collect()
 }
 
-/// The status that says what a plan says. The batch and the election are left as they were.
+/// The status that says what a plan says. The batch and who acts are left as they were.
 pub fn planned(
     before: &ServiceImageStatus,
     resource: &ServiceImage,
@@ -204,9 +204,9 @@ pub fn planned(
                 manual: number(report.manual),
                 taken: number(report.taken),
                 new: number(report.new),
-                begun_at: kept.begun_at.map(MicroTime),
+                started_at: kept.started_at.map(MicroTime),
                 canary_steps_done: number(kept.shares_done),
-                canary_well_since: kept.well_since.map(MicroTime),
+                canary_healthy_since: kept.well_since.map(MicroTime),
                 awaits_approval: kept.asked,
                 approved: kept.approved,
                 conditions: conditions
@@ -219,8 +219,8 @@ pub fn planned(
     status.current_priority_since = plan.record.current.map(|(_, since)| MicroTime(since));
     status.changed_at = plan.record.changed_at.map(MicroTime);
     status.retried_at = plan.record.retried_at.map(MicroTime);
-    status.admitted = plan.record.admitted;
-    status.under_way_since = plan.record.under_way.map(MicroTime);
+    status.hooks_passed = plan.record.hooks_passed;
+    status.started_at = plan.record.under_way.map(MicroTime);
     let total = |of: fn(&windlass_plan::fleet::TierReport) -> usize| plan.tiers.iter().map(of).sum::<usize>();
     status.progress = Some(format!("{}/{}", total(|tier| tier.done), total(|tier| tier.total)));
     status.gates = plan.gates.iter().map(gate).collect();
@@ -414,7 +414,7 @@ mod tests {
     #[test]
     fn what_hooks_have_let_begin_is_read_back_as_it_was_written() {
         let now = Timestamp::from_second(1_000_000).unwrap();
-        let kept = Record { admitted: true, under_way: Some(now), ..Record::default() };
+        let kept = Record { hooks_passed: true, under_way: Some(now), ..Record::default() };
         let plan = Plan {
             stamps: Vec::new(),
             verdict: Verdict::Going,

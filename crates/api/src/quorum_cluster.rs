@@ -26,9 +26,9 @@ use crate::status::QuorumClusterStatus;
     printcolumn = r#"{"name":"Version","type":"string","jsonPath":".status.currentVersion"}"#,
     printcolumn = r#"{"name":"Target","type":"string","jsonPath":".spec.version"}"#,
     printcolumn = r#"{"name":"Done","type":"string","jsonPath":".status.upgrade.progress"}"#,
-    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"State","type":"string","jsonPath":".status.phase"}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
-    printcolumn = r#"{"name":"Waits for","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type=='Ready')].message"}"#,
+    printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type=='Ready')].message"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
@@ -37,7 +37,7 @@ use crate::status::QuorumClusterStatus;
 #[x_kube(validation = Rule::new("self.trigger == 'Template' || has(self.version)").message("trigger Version needs a version").field_path(".version"))]
 #[x_kube(validation = Rule::new("self.trigger == 'Version' || !has(self.image)").message("with trigger Template the StatefulSet's template says which image").field_path(".image"))]
 #[x_kube(validation = Rule::new("self.trigger == 'Version' || !has(self.workload.initContainers) || self.workload.initContainers.size() == 0").message("with trigger Template nothing writes their images").field_path(".workload.initContainers"))]
-#[x_kube(validation = Rule::new("self.trigger == 'Version' || self.onDeadline == 'Hold'").message("with trigger Template only who writes the template can revert it").field_path(".onDeadline"))]
+#[x_kube(validation = Rule::new("self.trigger == 'Version' || self.onDeadline == 'Hold'").message("with trigger Template only who writes the template can roll it back").field_path(".onDeadline"))]
 #[x_kube(validation = Rule::new("self.trigger == 'Version' || !has(self.updateStrategy.rollingUpdate.order) || self.updateStrategy.rollingUpdate.order == 'LeaderLast'").message("with trigger Template the order is LeaderLast").field_path(".updateStrategy.rollingUpdate.order"))]
 pub struct QuorumClusterSpec {
     /// The StatefulSet that holds the members.
@@ -114,16 +114,16 @@ pub enum OnDeadline {
     /// Everything stays as it is, and a person is called.
     #[default]
     Hold,
-    /// Everybody goes back to where the upgrade came from, unless a member of the new version has led, and a person is called. The same
-    /// target is not tried again until `requests.retry` says so.
-    Revert,
+    /// All members return to the version that the upgrade started from, unless a member of the new version has been leader, and a person is
+    /// called. The same target is not tried again until `requests.retry` has a new value.
+    RollBack,
 }
 
 impl From<OnDeadline> for windlass_plan::strategy::known::want::OnDeadline {
     fn from(written: OnDeadline) -> Self {
         match written {
             OnDeadline::Hold => Self::Hold,
-            OnDeadline::Revert => Self::Revert,
+            OnDeadline::RollBack => Self::RollBack,
         }
     }
 }
@@ -503,7 +503,7 @@ impl Default for UpgradeLimits {
 pub struct Deadlines {
     /// From asking the leader to hand over until leadership is seen elsewhere; then it is asked again.
     #[schemars(regex(pattern = DURATION))]
-    pub step_down: String,
+    pub handover: String,
     /// From permitting the replacement until the new pod is Ready.
     #[schemars(regex(pattern = DURATION))]
     pub ready: String,
@@ -524,7 +524,7 @@ pub(crate) const DURATION: &str = r"^([0-9]+(h|m|s|ms))+$";
 
 impl Default for Deadlines {
     fn default() -> Self {
-        Self { step_down: "30s".into(), ready: "5m".into(), health: "2m".into(), sync: "2m".into(), pull: "10m".into() }
+        Self { handover: "30s".into(), ready: "5m".into(), health: "2m".into(), sync: "2m".into(), pull: "10m".into() }
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use windlass_plan::{Hold, Reason, fence::Recorded};
 
-use crate::{QuorumCluster, ServiceImage, status::Election, translate};
+use crate::{QuorumCluster, ServiceImage, status::OperatorClaim, translate};
 
 /// How much is told of what can't be read.
 const LONGEST: usize = 256;
@@ -17,9 +17,9 @@ const LONGEST: usize = 256;
 pub fn quorum_cluster(raw: &Value) -> Result<QuorumCluster, Hold> {
     let resource: QuorumCluster = typed(raw)?;
     if let Some(status) = &resource.status {
-        status.election.as_ref().map(translate::election).transpose().map_err(unreadable)?;
+        status.operator.as_ref().map(translate::operator).transpose().map_err(unreadable)?;
         status.upgrade.as_ref().map(translate::record).transpose().map_err(unreadable)?;
-        status.given_up.as_ref().map(translate::given_up).transpose().map_err(unreadable)?;
+        status.abandoned.as_ref().map(translate::given_up).transpose().map_err(unreadable)?;
         status.snapshot.as_ref().map(translate::attempt).transpose().map_err(unreadable)?;
     }
     Ok(resource)
@@ -28,17 +28,18 @@ pub fn quorum_cluster(raw: &Value) -> Result<QuorumCluster, Hold> {
 /// A ServiceImage, if all of it can be read.
 pub fn service_image(raw: &Value) -> Result<ServiceImage, Hold> {
     let resource: ServiceImage = typed(raw)?;
-    let election = resource.status.as_ref().and_then(|status| status.election.as_ref());
-    election.map(translate::election).transpose().map_err(unreadable)?;
+    let operator = resource.status.as_ref().and_then(|status| status.operator.as_ref());
+    operator.map(translate::operator).transpose().map_err(unreadable)?;
     Ok(resource)
 }
 
 /// Who acts on a resource, whatever else of it can't be read.
 pub fn recorded(raw: &Value) -> Recorded {
-    let status = |field: &str| raw.get("status").and_then(|status| status.get(field)).filter(|value| !value.is_null());
-    let under_way = status("upgrade").is_some() || status("batch").is_some();
-    match status("election").map(Election::deserialize).transpose() {
-        Ok(written) => translate::recorded(written.as_ref(), under_way),
+    let status = raw.get("status").filter(|status| !status.is_null());
+    let claim = status.and_then(|status| status.get("operator")).filter(|claim| !claim.is_null());
+    let is_empty = |status: &Value| status.as_object().is_some_and(|fields| fields.values().all(Value::is_null));
+    match claim.map(OperatorClaim::deserialize).transpose() {
+        Ok(written) => translate::recorded(written.as_ref(), status.is_some_and(|status| !is_empty(status))),
         Err(_) => Recorded::Unreadable,
     }
 }
@@ -70,10 +71,10 @@ mod tests {
             "metadata": {"name": "pd", "namespace": "db"},
             "spec": {"workload": {"statefulSet": "pd", "container": "pd"}, "system": {"type": "Pd"}, "version": "8.5.3"},
             "status": {
-                "election": {"id": "a", "epoch": 1, "claimedAt": "2030-01-01T00:00:00.000000Z", "settled": true},
+                "operator": {"identity": "a", "term": 1, "since": "2030-01-01T00:00:00.000000Z", "predecessorDone": true},
                 "upgrade": {
                     "targetVersion": "8.5.3", "targetImage": "pd:8.5.3", "fromVersion": "8.5.0", "fromImage": "pd:8.5.0",
-                    "startedAt": "2030-01-01T00:00:00.000000Z", "currentPartition": 2,
+                    "startedAt": "2030-01-01T00:00:00.000000Z", "currentPartition": 2, "rollingBack": false,
                 },
             },
         });
@@ -88,9 +89,9 @@ mod tests {
     #[case::an_upgrade("/status/upgrade/startedAt", json!("2030-01-01T00:00:00+99:99"), "status.upgrade.startedAt")]
     #[case::its_version("/status/upgrade/targetVersion", json!("8.5"), "status.upgrade.targetVersion")]
     #[case::a_partition("/status/upgrade/currentPartition", json!(-1), "status.upgrade.currentPartition")]
-    #[case::an_election("/status/election/claimedAt", json!("2030-01-01T00:00:00x5+99:99"), "status.election.claimedAt")]
-    #[case::its_epoch("/status/election/epoch", json!(-1), "status.election.epoch")]
-    #[case::what_was_given_up("/status/givenUp", json!({"version": "8", "image": "pd", "way": "Back"}), "status.givenUp.version")]
+    #[case::a_claim("/status/operator/since", json!("2030-01-01T00:00:00x5+99:99"), "status.operator.since")]
+    #[case::its_term("/status/operator/term", json!(-1), "status.operator.term")]
+    #[case::what_was_given_up("/status/abandoned", json!({"version": "8", "image": "pd", "outcome": "RolledBack"}), "status.abandoned.version")]
     #[case::a_condition("/status/conditions", json!([{"type": "Ready", "status": "True", "reason": "UpToDate", "message": "", "lastTransitionTime": "2030-01-01T00:00:00+99:99"}]), "status.conditions[0].lastTransitionTime")]
     fn what_cannot_be_read_is_named(#[case] at: &str, #[case] value: Value, #[case] field: &str) {
         let raw = resource(|raw| {
@@ -142,10 +143,28 @@ mod tests {
     #[test]
     fn who_acts_is_somebody_wherever_anything_is_under_way() {
         assert!(matches!(recorded(&resource(|_| {})), Recorded::By(_)));
-        let odd = resource(|raw| raw["status"]["election"]["claimedAt"] = json!("2030-01-01T00:00:00+99:99"));
+        let odd = resource(|raw| raw["status"]["operator"]["since"] = json!("2030-01-01T00:00:00+99:99"));
         assert_eq!(recorded(&odd), Recorded::Unreadable);
-        assert_eq!(recorded(&resource(|raw| raw["status"]["election"] = Value::Null)), Recorded::Unreadable);
+        assert_eq!(recorded(&resource(|raw| raw["status"]["operator"] = Value::Null)), Recorded::Unreadable);
         assert_eq!(recorded(&resource(|raw| raw["status"] = Value::Null)), Recorded::Nobody);
+        assert_eq!(recorded(&resource(|raw| raw["status"] = json!({}))), Recorded::Nobody);
+    }
+
+    /// As the API server gives what an operator wrote that knew another name for its claim: without that, and with all the rest.
+    #[test]
+    fn a_claim_that_was_dropped_was_somebody_s() {
+        let at_rest = json!({"observedGeneration": 1, "currentVersion": "8.5.0", "parkedPartition": 3});
+        let raw = resource(|raw| raw["status"] = at_rest.clone());
+        assert_eq!(recorded(&raw), Recorded::Unreadable);
+        let status = quorum_cluster(&raw).unwrap().status.unwrap_or_default();
+        assert!(status.tells_of_somebody());
+        assert!(
+            !quorum_cluster(&resource(|raw| raw["status"] = json!({})))
+                .unwrap()
+                .status
+                .unwrap_or_default()
+                .tells_of_somebody()
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use windlass_plan::gate::When;
 
 use crate::{
     quorum_cluster::{Analysis, DURATION, GATE_NAME, IMAGE, JobHook, MaintenanceWindow, ObjectCheck, ServiceRef},
-    status::{Election, GateStatus, Intent},
+    status::{GateStatus, Intent, OperatorClaim},
 };
 
 /// The image that the resources of a kind shall have, tier by tier.
@@ -30,7 +30,7 @@ use crate::{
     printcolumn = r#"{"name":"Priority","type":"integer","jsonPath":".status.currentPriority"}"#,
     printcolumn = r#"{"name":"Updated","type":"string","jsonPath":".status.progress"}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
-    printcolumn = r#"{"name":"Waits for","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type=='Ready')].message"}"#,
+    printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type=='Ready')].message"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
@@ -338,9 +338,9 @@ pub struct ServiceImageStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["upgradeTier"]))]
     pub tier_status: Vec<TierStatus>,
-    /// Which operator process acts on this resource.
+    /// The operator process that acts on this resource.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub election: Option<Election>,
+    pub operator: Option<OperatorClaim>,
     /// The resources whose write may be on its way. Written before they are, so that a successor touches them first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub batch: Vec<Reserved>,
@@ -352,10 +352,10 @@ pub struct ServiceImageStatus {
     pub gates: Vec<GateStatus>,
     /// The hooks before these images have let them begin.
     #[serde(skip_serializing_if = "is_false")]
-    pub admitted: bool,
+    pub hooks_passed: bool,
     /// Since when resources that serve have been changed; none once all are up to date and the hooks after have said yes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub under_way_since: Option<MicroTime>,
+    pub started_at: Option<MicroTime>,
     /// The Jobs that are being made: hooks'.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub intents: Vec<Intent>,
@@ -444,13 +444,13 @@ pub struct TierStatus {
     pub new: i64,
     /// When its turn began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub begun_at: Option<MicroTime>,
+    pub started_at: Option<MicroTime>,
     /// How many shares that go first are done.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub canary_steps_done: i64,
     /// Since when the share that goes first has been up to date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub canary_well_since: Option<MicroTime>,
+    pub canary_healthy_since: Option<MicroTime>,
     /// Waiting for `requests.approve`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub awaits_approval: bool,

@@ -4,7 +4,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::quorum_cluster::Order;
+use crate::{
+    phase::{self, Phase},
+    quorum_cluster::Order,
+};
 
 /// The state of a QuorumCluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -13,9 +16,12 @@ pub struct QuorumClusterStatus {
     /// The generation of the spec that this status speaks of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// In one word, for people: Pending, Running, Upgrading, Reverting, Paused, Blocked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub phase: Option<String>,
+    // A string to the API server: an enum of its would refuse what another release of the operator has written.
+    /// The state in one word, for people: UpToDate, Upgrading, RollingBack, Waiting, NeedsApproval, NeedsAttention or Paused. Programs should
+    /// read the conditions.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "phase::read")]
+    #[schemars(with = "Option<String>")]
+    pub phase: Option<Phase>,
     /// The version that all members run; first set when all agree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_version: Option<String>,
@@ -37,9 +43,9 @@ pub struct QuorumClusterStatus {
     /// Windlass could not read this resource for a while and did not see which member led. The next plan assumes that the new version did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leadership_unobserved: bool,
-    /// Which operator process acts on this resource.
+    /// The operator process that acts on this resource.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub election: Option<Election>,
+    pub operator: Option<OperatorClaim>,
     /// The upgrade that is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<Upgrade>,
@@ -66,9 +72,9 @@ pub struct QuorumClusterStatus {
     /// What a person is asked, and what was approved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalStatus>,
-    /// The target that nobody tries to reach any more, until another one is asked for or `spec.requests.retry` has a new value.
+    /// The target that is no longer tried, until the spec asks for another one or `spec.requests.retry` has a new value.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub given_up: Option<GivenUp>,
+    pub abandoned: Option<Abandoned>,
     /// The requests that were handled.
     #[serde(skip_serializing_if = "HandledRequests::is_empty")]
     pub requests: HandledRequests,
@@ -79,38 +85,19 @@ pub struct QuorumClusterStatus {
 }
 
 impl QuorumClusterStatus {
+    /// An operator has been here, though none may be named: one that wrote other names was, before the API server dropped them.
+    pub fn tells_of_somebody(&self) -> bool {
+        *self != Self::default()
+    }
+
     /// An upgrade is on record, whichever strategy it is.
     pub fn is_upgrading(&self) -> bool {
         self.upgrade.is_some()
     }
 
     /// It goes back to where it came from.
-    pub fn is_reverting(&self) -> bool {
-        self.upgrade.as_ref().is_some_and(|upgrade| upgrade.reverting)
-    }
-}
-
-/// What `phase` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::EnumString, strum::IntoStaticStr)]
-pub enum Phase {
-    /// An upgrade is wanted and has not begun, or nobody knows yet whether one is.
-    Pending,
-    /// What is wanted runs.
-    Running,
-    /// An upgrade is under way.
-    Upgrading,
-    /// It goes back to where an unfinished upgrade came from.
-    Reverting,
-    /// A person stopped it.
-    Paused,
-    /// Nothing moves before a person looks.
-    Blocked,
-}
-
-impl Phase {
-    /// The word in the status.
-    pub fn name(self) -> &'static str {
-        self.into()
+    pub fn is_rolling_back(&self) -> bool {
+        self.upgrade.as_ref().is_some_and(|upgrade| upgrade.rolling_back == Some(true))
     }
 }
 
@@ -158,18 +145,18 @@ impl JsonSchema for Found {
     }
 }
 
-/// Which operator process acts.
+/// The operator process that acts on a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Election {
-    /// Never the same for two processes.
-    pub id: String,
-    /// Grows by one with every take-over.
-    pub epoch: i64,
+pub struct OperatorClaim {
+    /// Unique to one term of one operator process.
+    pub identity: String,
+    /// Increases by one with every take-over of this resource.
+    pub term: i64,
     /// When this process took over.
-    pub claimed_at: MicroTime,
-    /// Everything that the predecessor may still have been writing was touched.
-    pub settled: bool,
+    pub since: MicroTime,
+    /// Whether every write that the previous process may have left unfinished can no longer take effect. Until then nothing is changed.
+    pub predecessor_done: bool,
 }
 
 /// The upgrade that is under way. Written before each act, so that a successor knows what was about to happen.
@@ -187,13 +174,14 @@ pub struct Upgrade {
     /// Who goes first in it.
     #[serde(default)]
     pub order: Order,
-    /// Pending until a member has served from the target's template, then Proven; PutBack where the first one could not, so that the
-    /// template before it stands again.
+    /// With order LeaderLast, whether the new template works: Running until a member has served from it, then Passed. Reverted if the first
+    /// member could not, so that the previous template was written again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proof: Option<String>,
-    /// It goes back to where an unfinished upgrade came from.
-    #[serde(default)]
-    pub reverting: bool,
+    pub template_trial: Option<String>,
+    // Always written, and so missing only from a record that an operator wrote that knew other names: half of it is gone.
+    /// Whether members are being brought back to the version that an unfinished upgrade started from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rolling_back: Option<bool>,
     /// The revision that the StatefulSet's controller made of the target's template, once it was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
@@ -225,11 +213,11 @@ pub struct Upgrade {
     pub highest_led_version: Option<String>,
     /// How often leadership was asked to move.
     #[serde(default)]
-    pub hand_overs: i32,
+    pub handover_count: i32,
     /// The hand-over that was asked for and has not been seen yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hand_over: Option<HandOver>,
-    /// Members that were replaced for a target that was given up since. One of them that is broken may be deleted.
+    pub pending_handover: Option<PendingHandover>,
+    /// Members that were replaced for a target that was abandoned since. One of them that is broken may be deleted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub abandoned_pods: Vec<String>,
@@ -249,10 +237,10 @@ pub struct Upgrade {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pod"]))]
     pub durations: Vec<PodDuration>,
-    /// Since when each replaced member was seen well at every look.
+    /// Since when each replaced member has been healthy without interruption.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pod"]))]
-    pub settled_since: Vec<PodSince>,
+    pub healthy_since: Vec<PodSince>,
     /// Where the leader was when members were seen to be behind it. Who has reached that keeps up, however far the leader is by then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pod"]))]
@@ -378,9 +366,13 @@ pub struct SnapshotAttempt {
     pub since: MicroTime,
     /// The Job that takes it.
     pub job: String,
-    /// An upgrade has begun with it.
-    #[serde(default)]
-    pub spent: bool,
+    /// Whether an upgrade has started with this snapshot. One of which that is not said counts as used, and another one is taken.
+    #[serde(default = "used")]
+    pub used: bool,
+}
+
+fn used() -> bool {
+    true
 }
 
 /// A Job that is being made. Written before it is asked for, so that a successor makes it first, and a late request misses.
@@ -416,8 +408,8 @@ pub struct Snapshot {
     pub size: i64,
     /// Its SHA-256, in hexadecimal digits.
     pub checksum: String,
-    /// Where it is.
-    pub place: String,
+    /// Where it is stored.
+    pub location: String,
 }
 
 /// A stage of replacing one member.
@@ -435,7 +427,7 @@ pub struct Stage {
 /// A hand-over that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct HandOver {
+pub struct PendingHandover {
     /// Whom leadership was asked to leave.
     pub pod: String,
     /// When it was asked last; its deadline counts from here.
@@ -486,17 +478,17 @@ pub enum Lag {
     Behind,
 }
 
-/// A target that was given up.
+/// A target that was abandoned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct GivenUp {
-    /// Its version.
+pub struct Abandoned {
+    /// The version of the target.
     pub version: String,
-    /// Its image.
+    /// The image of the target.
     pub image: String,
-    /// Stopped: everybody stays as they are. Back: everybody goes back to where the upgrade came from.
-    pub way: String,
-    /// What made it go back by itself; nothing where a person asked for it.
+    /// Stopped: all members stay as they are. RolledBack: all members return to the version that the upgrade started from.
+    pub outcome: String,
+    /// Why the upgrade was rolled back automatically; unset if a person asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

@@ -8,15 +8,15 @@ use windlass_images::Reference;
 use windlass_plan::{
     Hold, MemberName, Reason, Version, Want,
     capabilities::Capabilities,
-    fence::{self, ElectionId, Recorded},
+    fence::{self, Identity, Recorded},
     gate::GateState,
     rolling::{
         gates::list::check_overrides,
         known::{
             contest, mark,
-            proof::Proof,
             record::{Record, Replacing},
             stage::{self, StageKind},
+            template_trial::TemplateTrial,
             workload::Revision,
         },
     },
@@ -33,8 +33,8 @@ use windlass_plan::{
 use crate::{
     quorum_cluster::{Backup, Deadlines, Gates, MaintenanceWindow, Order, QuorumClusterSpec, Trigger},
     status::{
-        ApprovalStatus, Contest, Election, GateStatus, GivenUp, HandOver, Mark, NextTarget, PodDuration, PodSince,
-        Question, QuorumClusterStatus, Snapshot, SnapshotAttempt, Stage, Upgrade,
+        Abandoned, ApprovalStatus, Contest, GateStatus, Mark, NextTarget, OperatorClaim, PendingHandover, PodDuration,
+        PodSince, Question, QuorumClusterStatus, Snapshot, SnapshotAttempt, Stage, Upgrade,
     },
 };
 
@@ -106,21 +106,21 @@ pub fn requests(spec: &QuorumClusterSpec, status: &QuorumClusterStatus) -> Reque
 }
 
 /// What was given up. What can't be read is: nothing is begun again by a status that is not understood.
-pub fn given_up(written: &GivenUp) -> Result<request::GivenUp, Hold> {
-    let unreadable = |field: &str| Hold::new(Reason::InvalidSpec, format!("status.givenUp.{field} can't be read"));
+pub fn given_up(written: &Abandoned) -> Result<request::GivenUp, Hold> {
+    let unreadable = |field: &str| Hold::new(Reason::InvalidSpec, format!("status.abandoned.{field} can't be read"));
     let version = Version::from_str(&written.version).map_err(|_| unreadable("version"))?;
-    let way = written.way.parse().map_err(|_| unreadable("way"))?;
+    let outcome = written.outcome.parse().map_err(|_| unreadable("outcome"))?;
     let (image, because) = (written.image.clone(), written.message.clone());
-    Ok(request::GivenUp { target: Target { version, image }, way, because })
+    Ok(request::GivenUp { target: Target { version, image }, outcome, because })
 }
 
 /// What was given up, for the status.
-pub fn written_given_up(given_up: &request::GivenUp) -> GivenUp {
-    let way: &'static str = given_up.way.into();
-    GivenUp {
+pub fn written_given_up(given_up: &request::GivenUp) -> Abandoned {
+    let outcome: &'static str = given_up.outcome.into();
+    Abandoned {
         version: given_up.target.version.to_string(),
         image: given_up.target.image.clone(),
-        way: way.to_owned(),
+        outcome: outcome.to_owned(),
         message: given_up.because.clone(),
     }
 }
@@ -157,9 +157,9 @@ fn image_for(version: &str, todays_image: &str) -> Result<Reference, Hold> {
 }
 
 fn deadlines(written: &Deadlines) -> Result<want::Deadlines, Hold> {
-    let Deadlines { step_down, ready, health, sync, pull: _ } = written;
+    let Deadlines { handover, ready, health, sync, pull: _ } = written;
     Ok(want::Deadlines {
-        step_down: duration("spec.upgrade.deadlines.stepDown", step_down)?,
+        handover: duration("spec.upgrade.deadlines.handover", handover)?,
         ready: duration("spec.upgrade.deadlines.ready", ready)?,
         health: duration("spec.upgrade.deadlines.health", health)?,
         sync: duration("spec.upgrade.deadlines.sync", sync)?,
@@ -293,8 +293,8 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         from_version,
         from_image,
         order: written_as,
-        proof,
-        reverting,
+        template_trial,
+        rolling_back,
         revision,
         started_at,
         current_partition,
@@ -305,15 +305,15 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         completed_pods,
         progress: _,
         highest_led_version,
-        hand_overs,
-        hand_over,
+        handover_count,
+        pending_handover,
         abandoned_pods,
         next_target,
         snapshot,
         stage,
         replacing,
         durations,
-        settled_since,
+        healthy_since,
         marks,
         next,
         intent: _,
@@ -328,11 +328,15 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         target: Target { version: version("targetVersion", target_version)?, image: target_image.clone() },
         from: Target { version: version("fromVersion", from_version)?, image: from_image.clone() },
         order: order(*written_as),
-        proof: match proof {
-            Some(proof) => Proof::from_str(proof).map_err(|error| invalid("status.upgrade.proof", &error))?,
-            None => Proof::Pending,
+        template_trial: match template_trial {
+            Some(trial) => {
+                TemplateTrial::from_str(trial).map_err(|error| invalid("status.upgrade.templateTrial", &error))?
+            }
+            // Under a partition there is no trial.
+            None if *written_as == Order::ReverseOrdinal => TemplateTrial::Running,
+            None => return Err(half_gone("templateTrial")),
         },
-        reverting: *reverting,
+        rolling_back: rolling_back.ok_or_else(|| half_gone("rollingBack"))?,
         revision: revision.as_ref().map(Revision::new),
         started_at: started_at.0,
         partition: number("currentPartition", *current_partition)?,
@@ -345,8 +349,8 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         contest: contest.as_ref().map(self::contest).transpose()?,
         completed: completed_pods.iter().map(MemberName::new).collect(),
         highest_led: highest_led_version.as_deref().map(|text| version("highestLedVersion", text)).transpose()?,
-        hand_overs: number("handOvers", *hand_overs)?,
-        hand_over: hand_over.as_ref().map(read_hand_over).transpose()?,
+        hand_overs: number("handoverCount", *handover_count)?,
+        hand_over: pending_handover.as_ref().map(read_hand_over).transpose()?,
         abandoned: abandoned_pods.iter().map(MemberName::new).collect(),
         next_target: next_target
             .as_ref()
@@ -366,10 +370,17 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
                 Ok((MemberName::new(&written.pod), took))
             })
             .collect::<Result<_, Hold>>()?,
-        settled_since: settled_since.iter().map(|written| (MemberName::new(&written.pod), written.since.0)).collect(),
+        healthy_since: healthy_since.iter().map(|written| (MemberName::new(&written.pod), written.since.0)).collect(),
         marks: marks.iter().map(read_mark).collect::<Result<_, _>>()?,
         next: next.as_ref().map(MemberName::new),
     })
+}
+
+/// A record without a field that every record has: an operator wrote it under other names, and the API server dropped those.
+fn half_gone(field: &str) -> Hold {
+    let what = "missing, so an older operator wrote this record, and the API server dropped what it called otherwise; write the field into the \
+                status yourself (kubectl edit --subresource=status), or apply the older operator's definitions and let it finish";
+    invalid(&format!("status.upgrade.{field}"), &what)
 }
 
 fn read_mark(written: &Mark) -> Result<(MemberName, mark::Mark), Hold> {
@@ -380,32 +391,32 @@ fn read_mark(written: &Mark) -> Result<(MemberName, mark::Mark), Hold> {
 
 fn read_snapshot(written: &Snapshot) -> Result<snapshot::Snapshot, Hold> {
     let bytes = u64::try_from(written.size).map_err(|error| invalid("status.upgrade.snapshot.size", &error))?;
-    Ok(snapshot::Snapshot { bytes, sha256: written.checksum.clone(), place: written.place.clone() })
+    Ok(snapshot::Snapshot { bytes, sha256: written.checksum.clone(), location: written.location.clone() })
 }
 
 /// The last try to take a snapshot, from the status.
 pub fn attempt(written: &SnapshotAttempt) -> Result<snapshot::Attempt, Hold> {
-    let SnapshotAttempt { attempt, target_version, target_image, since, job: _, spent } = written;
+    let SnapshotAttempt { attempt, target_version, target_image, since, job: _, used } = written;
     let field = |name: &str, error: &dyn std::fmt::Display| invalid(&format!("status.snapshot.{name}"), error);
     let version = Version::from_str(target_version).map_err(|error| field("targetVersion", &error))?;
     Ok(snapshot::Attempt {
         number: u32::try_from(*attempt).map_err(|error| field("attempt", &error))?,
         target: Target { version, image: target_image.clone() },
         since: since.0,
-        spent: *spent,
+        used: *used,
     })
 }
 
 /// The last try to take a snapshot, for the status.
 pub fn written_attempt(attempt: &snapshot::Attempt, job: String) -> SnapshotAttempt {
-    let snapshot::Attempt { number, target, since, spent } = attempt;
+    let snapshot::Attempt { number, target, since, used } = attempt;
     SnapshotAttempt {
         attempt: i32::try_from(*number).unwrap_or(i32::MAX),
         target_version: target.version.to_string(),
         target_image: target.image.clone(),
         since: MicroTime(*since),
         job,
-        spent: *spent,
+        used: *used,
     }
 }
 
@@ -414,9 +425,9 @@ fn read_stage(written: &Stage) -> Result<stage::Stage, Hold> {
     Ok(stage::Stage { kind, pod: MemberName::new(&written.pod), since: written.since.0 })
 }
 
-fn read_hand_over(written: &HandOver) -> Result<stage::HandOver, Hold> {
+fn read_hand_over(written: &PendingHandover) -> Result<stage::HandOver, Hold> {
     let attempts =
-        u32::try_from(written.attempts).map_err(|error| invalid("status.upgrade.handOver.attempts", &error))?;
+        u32::try_from(written.attempts).map_err(|error| invalid("status.upgrade.pendingHandover.attempts", &error))?;
     let last_error = written.last_error.clone();
     Ok(stage::HandOver { pod: MemberName::new(&written.pod), since: written.since.0, attempts, last_error })
 }
@@ -439,8 +450,8 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         target,
         from,
         order,
-        proof,
-        reverting,
+        template_trial,
+        rolling_back,
         revision,
         started_at,
         partition,
@@ -458,7 +469,7 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         stage,
         replacing,
         durations,
-        settled_since,
+        healthy_since,
         marks,
         next,
     } = record;
@@ -470,8 +481,8 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         from_image: from.image.clone(),
         order: written_order(*order),
         // Under a partition whoever is lost comes back on the held revision, and nothing has to be proven.
-        proof: (*order == windlass_plan::Order::LeaderLast).then(|| <&str>::from(*proof).to_owned()),
-        reverting: *reverting,
+        template_trial: (*order == windlass_plan::Order::LeaderLast).then(|| <&str>::from(*template_trial).to_owned()),
+        rolling_back: Some(*rolling_back),
         revision: revision.as_ref().map(ToString::to_string),
         started_at: MicroTime(*started_at),
         current_partition: number(*partition),
@@ -482,8 +493,8 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         completed_pods: completed.iter().map(ToString::to_string).collect(),
         progress: format!("{}/{replicas}", completed.len()),
         highest_led_version: highest_led.as_ref().map(ToString::to_string),
-        hand_overs: number(*hand_overs),
-        hand_over: hand_over.as_ref().map(|asked| HandOver {
+        handover_count: number(*hand_overs),
+        pending_handover: hand_over.as_ref().map(|asked| PendingHandover {
             pod: asked.pod.to_string(),
             since: MicroTime(asked.since),
             attempts: number(asked.attempts),
@@ -496,7 +507,7 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         snapshot: snapshot.as_ref().map(|taken| Snapshot {
             size: i64::try_from(taken.bytes).unwrap_or(i64::MAX),
             checksum: taken.sha256.clone(),
-            place: taken.place.clone(),
+            location: taken.location.clone(),
         }),
         stage: stage.as_ref().map(|stage| Stage {
             name: <&str>::from(stage.kind).to_owned(),
@@ -510,7 +521,7 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
             .iter()
             .map(|(pod, took)| PodDuration { pod: pod.to_string(), took: friendly(*took) })
             .collect(),
-        settled_since: settled_since
+        healthy_since: healthy_since
             .iter()
             .map(|(pod, since)| PodSince { pod: pod.to_string(), since: MicroTime(*since) })
             .collect(),
@@ -537,32 +548,32 @@ fn friendly(took: Duration) -> String {
 }
 
 /// Who acts, from the status.
-pub fn election(written: &Election) -> Result<fence::Election, Hold> {
-    let epoch = u64::try_from(written.epoch).map_err(|error| invalid("status.election.epoch", &error))?;
-    Ok(fence::Election {
-        id: ElectionId::new(&written.id),
-        epoch,
-        claimed_at: written.claimed_at.0,
-        settled: written.settled,
+pub fn operator(written: &OperatorClaim) -> Result<fence::Operator, Hold> {
+    let term = u64::try_from(written.term).map_err(|error| invalid("status.operator.term", &error))?;
+    Ok(fence::Operator {
+        identity: Identity::new(&written.identity),
+        term,
+        since: written.since.0,
+        predecessor_done: written.predecessor_done,
     })
 }
 
-/// Who acts on a resource whose status says this. Where something is under way, somebody has acted, whether or not that is still said.
-pub fn recorded(written: Option<&Election>, under_way: bool) -> Recorded {
-    match written.map(election).transpose() {
-        Ok(Some(election)) => Recorded::By(election),
-        Ok(None) if !under_way => Recorded::Nobody,
+/// Who acts on a resource whose status says this. Where it tells of somebody, somebody has acted, whether or not the claim is still there.
+pub fn recorded(written: Option<&OperatorClaim>, tells_of_somebody: bool) -> Recorded {
+    match written.map(operator).transpose() {
+        Ok(Some(operator)) => Recorded::By(operator),
+        Ok(None) if !tells_of_somebody => Recorded::Nobody,
         Ok(None) | Err(_) => Recorded::Unreadable,
     }
 }
 
 /// Who acts, for the status.
-pub fn written_election(election: &fence::Election) -> Election {
-    Election {
-        id: election.id.to_string(),
-        epoch: i64::try_from(election.epoch).unwrap_or(i64::MAX),
-        claimed_at: MicroTime(election.claimed_at),
-        settled: election.settled,
+pub fn written_operator(operator: &fence::Operator) -> OperatorClaim {
+    OperatorClaim {
+        identity: operator.identity.to_string(),
+        term: i64::try_from(operator.term).unwrap_or(i64::MAX),
+        since: MicroTime(operator.since),
+        predecessor_done: operator.predecessor_done,
     }
 }
 
@@ -577,7 +588,7 @@ mod tests {
         capabilities::{Capabilities, Credentials, HandOver},
         gate::{KINDS, overridable_names},
         path,
-        rolling::known::{mark::Mark, proof::Proof, record::Replacing},
+        rolling::known::{mark::Mark, record::Replacing, template_trial::TemplateTrial},
         strategy::known::{
             approval::{Approvals, Question},
             snapshot::Attempt,
@@ -699,19 +710,21 @@ mod tests {
 
     /// What is forgotten here would be lost at the next restart.
     #[rstest]
-    fn an_upgrade_is_read_as_it_was_written(#[values(Proof::Pending, Proof::PutBack, Proof::Proven)] proof: Proof) {
+    fn an_upgrade_is_read_as_it_was_written(
+        #[values(TemplateTrial::Running, TemplateTrial::Reverted, TemplateTrial::Passed)] template_trial: TemplateTrial,
+    ) {
         let target = |version: &str| Target { version: version.parse().unwrap(), image: format!("pd:v{version}") };
         let order = windlass_plan::Order::LeaderLast;
         let at = |second| jiff::Timestamp::from_second(second).unwrap();
         let mut record = Record::begin(order, target("8.5.0"), target("8.5.1"), 0, 3, at(100));
-        record.proof = proof;
+        record.template_trial = template_trial;
         record.replacing = Some(Replacing { pod: MemberName::new("pd-1"), since: at(200) });
         record.durations = [(MemberName::new("pd-2"), Duration::from_millis(72_250))].into();
-        record.settled_since = [(MemberName::new("pd-2"), at(180))].into();
+        record.healthy_since = [(MemberName::new("pd-2"), at(180))].into();
         record.marks = [(MemberName::new("pd-2"), Mark { index: 7, since: at(190), reached: Some(at(195)) })].into();
         record.next = Some(MemberName::new("pd-1"));
         record.next_target = Some(record.from.clone());
-        record.snapshot = Some(Snapshot { bytes: 7, sha256: "5f".into(), place: "volume backups/1.db".into() });
+        record.snapshot = Some(Snapshot { bytes: 7, sha256: "5f".into(), location: "volume backups/1.db".into() });
         let written = upgrade(&record, 3, None);
         assert_eq!(written.durations[0].took, "1m 12s 250ms");
         assert_eq!(super::record(&written).unwrap(), record);
@@ -745,7 +758,7 @@ mod tests {
     #[test]
     fn an_attempt_is_read_as_it_was_written() {
         let target = Target { version: "3.6.1".parse().unwrap(), image: "etcd:v3.6.1".into() };
-        let attempt = Attempt { number: 3, target, since: jiff::Timestamp::UNIX_EPOCH, spent: true };
+        let attempt = Attempt { number: 3, target, since: jiff::Timestamp::UNIX_EPOCH, used: true };
         assert_eq!(super::attempt(&super::written_attempt(&attempt, "job".into())).unwrap(), attempt);
     }
 

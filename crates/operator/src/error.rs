@@ -137,7 +137,7 @@ impl Error {
             (500, _) if self.is_of_two_budgets() => {
                 let message =
                     format!("another PodDisruptionBudget than {budget} covers the pod, so that no eviction passes");
-                Some(Hold::new(Reason::BudgetTooTight, message))
+                Some(Hold::new(Reason::DisruptionBudgetTooTight, message))
             }
             _ => None,
         }
@@ -262,7 +262,7 @@ mod tests {
         500,
         "This pod has more than one PodDisruptionBudget, which is not supported",
         None,
-        Some(Reason::BudgetTooTight)
+        Some(Reason::DisruptionBudgetTooTight)
     )]
     #[case::too_much_to_do(429, "too many requests", None, None)]
     #[case::broken(500, "etcd is gone", None, None)]

@@ -21,18 +21,18 @@ use kube::{
 use tokio::{sync::Notify, time::Instant};
 use windlass_plan::{
     bug::{self, Bug},
-    fence::ElectionId,
+    fence::Identity,
 };
 
 use crate::{Context, error::Error};
 
 /// One stretch of leading.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Term(ElectionId);
+pub struct Term(Identity);
 
 impl Term {
     /// What custom resources carry while this term acts on them.
-    pub fn id(&self) -> &ElectionId {
+    pub fn id(&self) -> &Identity {
         &self.0
     }
 }
@@ -223,7 +223,7 @@ impl<'a> Lease<'a> {
                 let transitions = lease.spec.as_ref().and_then(|spec| spec.lease_transitions).unwrap_or(0);
                 let uid = lease.uid().unwrap_or_default();
                 let id = format!("{uid}/{transitions}/{}/{}", self.context.settings.identity, state.terms);
-                state.term = Some((Term(ElectionId::new(id)), until));
+                state.term = Some((Term(Identity::new(id)), until));
                 drop(state);
                 self.changed.notify_waiters();
             }

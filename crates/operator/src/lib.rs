@@ -126,11 +126,11 @@ pub async fn run(context: &Context, shutdown: impl Future<Output = ()>) {
     let work = async {
         loop {
             let term = lease.won().await;
-            tracing::info!(election = %term.id(), "leading");
+            tracing::info!(operator = %term.id(), "leading");
             context.metrics.leading(true);
             controller::lead(context, &lease, &term).await;
             context.metrics.leading(false);
-            tracing::warn!(election = %term.id(), "no longer leading");
+            tracing::warn!(operator = %term.id(), "no longer leading");
         }
     };
     tokio::select! {

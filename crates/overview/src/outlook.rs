@@ -34,7 +34,7 @@ pub struct Outlook {
     #[serde(serialize_with = "by_name_if_any")]
     pub order: Option<Order>,
     /// It goes back to where an unfinished upgrade came from.
-    pub reverting: bool,
+    pub rolling_back: bool,
     /// What holds now.
     pub blocked_by: Option<Held>,
     /// The members now, in the order of their ordinals.
@@ -181,7 +181,7 @@ impl Outlook {
             from: way.map(|way| Place::of(&way.from)),
             to: Some(Place::of(way.map_or(&want.target, |way| &way.to))),
             order: way.and_then(|way| way.order),
-            reverting: way.is_some_and(|way| way.reverting),
+            rolling_back: way.is_some_and(|way| way.rolling_back),
             blocked_by: blocked.map(Held::of),
             members: members.iter().map(Member::of).collect(),
             steps: steps(&forecast.steps),
@@ -201,7 +201,7 @@ impl Outlook {
             from: None,
             to: None,
             order: None,
-            reverting: false,
+            rolling_back: false,
             blocked_by: Some(Held::of(hold)),
             members: Vec::new(),
             steps: Vec::new(),

@@ -6,9 +6,10 @@ use serde_json::Value;
 use windlass_api::{
     QuorumCluster, Word,
     conditions::Tri,
+    phase::Phase,
     quorum_cluster::Override,
     reading,
-    status::{GateStatus, Lag, MemberStatus, Phase, Question, Role},
+    status::{GateStatus, Lag, MemberStatus, Question, Role},
     translate,
 };
 use windlass_plan::{
@@ -41,7 +42,7 @@ pub struct QuorumOverview {
     #[serde(serialize_with = "by_name_if_any")]
     pub order: Option<Order>,
     /// It goes back to where an unfinished upgrade came from.
-    pub reverting: bool,
+    pub rolling_back: bool,
     /// Done members of all members, like 1/3.
     pub progress: Option<String>,
     /// What is being done now.
@@ -156,13 +157,13 @@ impl QuorumOverview {
         let intent = status.upgrade.as_ref().and_then(|upgrade| upgrade.intent.clone());
         let overrides = &resource.spec.gates.overrides;
         Self {
-            phase: status.phase.and_then(|phase| phase.parse().ok()),
+            phase: status.phase,
             running: status.current_version,
             wanted: resource.spec.version.clone(),
             from: record.as_ref().map(|record| Place::of(&record.from)),
             to: record.as_ref().map(|record| Place::of(&record.target)),
             order: record.as_ref().map(|record| record.order),
-            reverting: record.as_ref().is_some_and(|record| record.reverting),
+            rolling_back: record.as_ref().is_some_and(|record| record.rolling_back),
             progress: status.upgrade.map(|upgrade| upgrade.progress),
             doing: record.and_then(|record| Doing::of(record, intent)),
             said: Said::of(&status.conditions, resource.metadata.generation),
@@ -194,7 +195,7 @@ impl QuorumOverview {
             from: None,
             to: None,
             order: None,
-            reverting: false,
+            rolling_back: false,
             progress: None,
             doing: None,
             said: None,

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use windlass_api::{
     Word,
     conditions::{Tri, Verdict, conditions},
-    status::{Lag, Phase, Role},
+    phase::Phase,
+    status::{Lag, Role},
 };
 use windlass_overview::{Doing, FleetOverview, QuorumOverview, Said, TierState};
 use windlass_plan::{Hold, Order, Reason, StepKind, gate::State, rolling::known::stage::StageKind};
@@ -40,7 +41,7 @@ fn said(word: Word, message: &str, stalled: bool) -> Value {
 fn upgrade(more: &Value) -> Value {
     let mut upgrade = json!({
         "fromVersion": "8.1.0", "fromImage": IMAGES[0], "targetVersion": "8.5.3", "targetImage": IMAGES[1],
-        "startedAt": BEGUN, "currentPartition": 2, "progress": "1/3",
+        "startedAt": BEGUN, "currentPartition": 2, "rollingBack": false, "progress": "1/3",
     });
     upgrade.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     upgrade
@@ -66,9 +67,9 @@ fn one_that_nobody_has_looked_at_says_nothing() {
 #[test]
 fn one_at_rest_waits_for_nothing() {
     let conditions = said(Word::UpToDate, "all members run the wanted version", false);
-    let status = json!({"phase": "Running", "currentVersion": "8.5.3", "conditions": conditions});
+    let status = json!({"phase": "UpToDate", "currentVersion": "8.5.3", "conditions": conditions});
     let overview = read(&status);
-    assert_eq!((overview.phase, overview.running.as_deref()), (Some(Phase::Running), Some("8.5.3")));
+    assert_eq!((overview.phase, overview.running.as_deref()), (Some(Phase::UpToDate), Some("8.5.3")));
     assert!(overview.is_at_rest());
     let said = speaks(&overview);
     assert_eq!((said.word.clone(), said.next_step), (Word::UpToDate, None));
@@ -88,14 +89,14 @@ fn an_upgrade_says_where_it_goes_and_what_is_being_done() {
         {"pod": "pd-0", "role": "Leader", "version": "8.1.0", "healthy": "True", "lag": "InSync"},
         {"pod": "pd-1", "role": "Follower", "healthy": "Unknown", "lag": "Behind"},
     ]);
-    let conditions = said(Word::Step(StepKind::MemberPermitted), step, false);
+    let conditions = said(Word::Step(StepKind::ReplacementAllowed), step, false);
     let overview =
         read(&json!({"phase": "Upgrading", "upgrade": upgrade(&intent), "conditions": conditions, "members": members}));
     let place = |place: &Option<windlass_overview::Place>| place.clone().map(|place| (place.version, place.image));
     let told = |version: &str, image: &str| Some((version.to_owned(), image.to_owned()));
     assert_eq!(place(&overview.from), told("8.1.0", IMAGES[0]));
     assert_eq!(place(&overview.to), told("8.5.3", IMAGES[1]));
-    assert_eq!((overview.order, overview.reverting), (Some(Order::ReverseOrdinal), false));
+    assert_eq!((overview.order, overview.rolling_back), (Some(Order::ReverseOrdinal), false));
     assert_eq!(overview.progress.as_deref(), Some("1/3"));
     let text = "let Kubernetes replace pd-2 (partition 2)".to_owned();
     assert_eq!(overview.doing, Some(Doing { text, stage: None, pod: None, since: None }));
@@ -118,9 +119,9 @@ fn a_member_on_its_way_is_told_by_its_stage(#[case] name: &str, #[case] stage: S
 }
 
 #[rstest]
-#[case::waits(Reason::AwaitingApproval, "Upgrading", Phase::Upgrading, false)]
+#[case::waits(Reason::AwaitingApproval, "NeedsApproval", Phase::NeedsApproval, false)]
 #[case::paused(Reason::Paused, "Paused", Phase::Paused, false)]
-#[case::halted(Reason::TemplateChanged, "Blocked", Phase::Blocked, true)]
+#[case::halted(Reason::TemplateChanged, "NeedsAttention", Phase::NeedsAttention, true)]
 fn what_holds_is_told_with_what_to_do(
     #[case] reason: Reason,
     #[case] word: &str,
@@ -160,13 +161,13 @@ fn gates_say_where_they_stand_and_what_a_person_may_do() {
 
 #[test]
 fn a_status_that_can_not_be_read_names_the_field() {
-    let overview = read(&json!({"phase": "Blocked", "upgrade": upgrade(&json!({"targetVersion": "soon"}))}));
+    let overview = read(&json!({"phase": "NeedsAttention", "upgrade": upgrade(&json!({"targetVersion": "soon"}))}));
     let said = speaks(&overview);
     assert_eq!((said.word.reason(), said.stalled), (Some(Reason::Unreadable), true));
     assert!(said.message.starts_with("status.upgrade.targetVersion"), "{}", said.message);
     assert_eq!(said.next_step, Some(Reason::Unreadable.next_step()));
     assert_eq!((overview.subject.name.as_str(), overview.subject.system.as_str()), ("pd", "Pd"));
-    assert_eq!((overview.phase, &overview.from), (Some(Phase::Blocked), &None));
+    assert_eq!((overview.phase, &overview.from), (Some(Phase::NeedsAttention), &None));
 }
 
 #[test]
@@ -198,7 +199,7 @@ fn machines_are_told_the_same() {
         "namespace": "tikv", "name": "pd", "system": "Pd", "statefulSet": "pd",
         "phase": "Paused", "running": null, "wanted": "8.5.3",
         "from": {"version": "8.1.0", "image": IMAGES[0]}, "to": {"version": "8.5.3", "image": IMAGES[1]},
-        "order": "ReverseOrdinal", "reverting": false, "progress": "1/3",
+        "order": "ReverseOrdinal", "rollingBack": false, "progress": "1/3",
         "doing": {"text": "pd-2 catches up", "stage": "Sync", "pod": "pd-2", "since": "2030-01-01T00:00:00Z"},
         "said": {
             "reason": "Paused", "message": "it is paused", "nextStep": Reason::Paused.next_step(),

@@ -106,9 +106,9 @@ pub enum Bug {
     /// A template that nobody can live on is left standing: whoever is lost comes back broken.
     PoisonLeftStanding,
     /// A template that members serve from is put back: whoever is lost goes back a version.
-    ProofForgotten,
+    TrialForgotten,
     /// Who comes to serve from a template while the upgrade is paused proves nothing.
-    PausedProofUnnoticed,
+    PausedTrialUnnoticed,
     /// A template of somebody else's is not minded before the controller has seen it, with everybody let go whom it will outdate.
     UnseenTemplateUnminded,
     /// A half-done rollout of somebody's is finished although it goes backwards.

@@ -32,9 +32,9 @@ pub enum Reason {
     /// Somebody else owns what an upgrade writes, and writes it again (H39).
     FieldOwned,
     /// Nobody has served from the new template, so the one before it was put back (H21).
-    TemplatePutBack,
+    TemplateReverted,
     /// The set was half upgraded when it was adopted (H40).
-    HalfUpgraded,
+    RolloutPending,
     /// The target is older than what runs, and nobody allowed that (H15).
     DowngradeNotAllowed,
     /// The system does not support the way from what runs to the target (H20).
@@ -48,7 +48,7 @@ pub enum Reason {
     /// There is no snapshot to begin the upgrade with (D2).
     SnapshotFailed,
     /// One or two members: taking one down takes the quorum down (H14).
-    NoSpareMember,
+    TooFewMembers,
     /// The StatefulSet controller has not seen the newest spec yet.
     ControllerBehind,
     /// Members and pods are not the same set.
@@ -84,9 +84,9 @@ pub enum Reason {
     /// A replaced member runs another version than the one asked for.
     VersionMismatch,
     /// A PodDisruptionBudget of somebody else's allows more evictions than the quorum can spare, or covers other pods than these (H12).
-    BudgetTooLoose,
+    DisruptionBudgetTooLoose,
     /// A PodDisruptionBudget of somebody else's lets no member go at all (H12).
-    BudgetTooTight,
+    DisruptionBudgetTooTight,
     /// A PodDisruptionBudget of somebody else's lets no member go now (H12).
     AwaitingBudget,
     /// A member's leader-priority would undo the hand-over (H19).
@@ -150,7 +150,7 @@ pub enum Reason {
     /// Somebody else sets the image back again and again (E13).
     FieldContested,
     /// Whether a resource may be changed, or got up to date, can't be told.
-    ResourceUnclear,
+    ResourceUnknown,
     /// No resource of a tier says what could be judged once it has its image (E4).
     ContractNotSeen,
     /// Nothing was heard of the resources for too long, and they can't be listed.
@@ -202,10 +202,10 @@ impl Reason {
             Self::FieldOwned => {
                 "do what the message says; before an upgrade has begun you can also let that tool do it: set the StatefulSet's updateStrategy to OnDelete and spec.trigger to Template; docs/clusters.md has the settings for Argo CD, Flux and Helm"
             }
-            Self::TemplatePutBack => {
+            Self::TemplateReverted => {
                 "ask for another image or version, or for the old one, and the broken pod is replaced by itself; or set spec.requests.resume to a new value to try the same one again"
             }
-            Self::HalfUpgraded => "set spec.requests.resume to a new value to finish what was begun",
+            Self::RolloutPending => "set spec.requests.resume to a new value to finish what was begun",
             Self::DowngradeNotAllowed => {
                 "ask for a newer version, or set spec.policy.allowDowngrade if going back is safe for your data"
             }
@@ -222,7 +222,7 @@ impl Reason {
             Self::SnapshotFailed => {
                 "put right what the message says, and set spec.requests.resume to a new value to try again; or switch spec.backup.preUpgradeSnapshot off"
             }
-            Self::NoSpareMember => "scale to three members, or set spec.policy.acceptDowntime",
+            Self::TooFewMembers => "scale to three members, or set spec.policy.acceptDowntime",
             Self::ControllerBehind | Self::AwaitingReplacement | Self::AwaitingConclusion => {
                 "wait; if it stays, look at kube-controller-manager"
             }
@@ -256,10 +256,10 @@ impl Reason {
             }
             Self::MemberBehind => "wait for the member to catch up",
             Self::VersionMismatch => "make spec.version say what the image contains, or ask for the old version again",
-            Self::BudgetTooLoose => {
+            Self::DisruptionBudgetTooLoose => {
                 "make the budget leave a majority of exactly these pods as the message says, or delete it: Windlass holds one of its own then"
             }
-            Self::BudgetTooTight => {
+            Self::DisruptionBudgetTooTight => {
                 "set the budget's maxUnavailable to 1 and keep one budget for these pods, or delete it: Windlass holds one of its own then"
             }
             Self::AwaitingBudget => {
@@ -335,7 +335,7 @@ impl Reason {
             Self::FieldContested => {
                 "find out who sets the image back and keep them from it, or set manuallySpecifiedImage on the resource; then set spec.requests.retry to a new value"
             }
-            Self::ResourceUnclear => {
+            Self::ResourceUnknown => {
                 "correct the expression in spec.target or the resource that the message names; it goes on by itself"
             }
             Self::ContractNotSeen => {
@@ -418,18 +418,18 @@ impl Reason {
             | Self::UnsupportedStrategy
             | Self::StrategyChanged
             | Self::TemplateChanged
-            | Self::TemplatePutBack
+            | Self::TemplateReverted
             | Self::FieldOwned
-            | Self::HalfUpgraded
+            | Self::RolloutPending
             | Self::DowngradeNotAllowed
             | Self::UnsupportedPath
             | Self::ExecutorImageNotAllowed
             | Self::SnapshotFailed
-            | Self::NoSpareMember
+            | Self::TooFewMembers
             | Self::MembersDoNotMatch
             | Self::VersionMismatch
-            | Self::BudgetTooLoose
-            | Self::BudgetTooTight
+            | Self::DisruptionBudgetTooLoose
+            | Self::DisruptionBudgetTooTight
             | Self::LeaderPriority
             // Logging in once more did not help.
             | Self::TokenRefused
@@ -485,7 +485,7 @@ impl Reason {
             | Self::TargetNotFound
             | Self::AwaitingResources
             | Self::InFlightLimit
-            | Self::ResourceUnclear
+            | Self::ResourceUnknown
             | Self::ContractNotSeen
             | Self::WatchSilent
             | Self::EvidenceTooOld

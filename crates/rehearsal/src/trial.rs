@@ -72,6 +72,6 @@ pub fn run_beside(
 
 /// Whoever acts says in the resource's status that its take-over has settled.
 fn says_taken_over(change: &Change) -> bool {
-    let election = change.after.as_deref().and_then(|after| after.pointer("/status/election"));
-    election.is_some_and(|election| election["settled"] == true)
+    let operator = change.after.as_deref().and_then(|after| after.pointer("/status/operator"));
+    operator.is_some_and(|operator| operator["predecessorDone"] == true)
 }

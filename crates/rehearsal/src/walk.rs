@@ -241,7 +241,7 @@ impl Walk {
                 0 => ask("abort"),
                 1 | 2 => ask("rollback"),
                 3 => ask("retry"),
-                _ => self.setting.spec(json!({"onDeadline": "Revert"})),
+                _ => self.setting.spec(json!({"onDeadline": "RollBack"})),
             };
             let place = usize::try_from(rng.below(self.timeline.len() as u64 + 1)).unwrap_or(0);
             let soon = rng.between(Duration::from_millis(10), Duration::from_secs(40));
@@ -667,7 +667,7 @@ impl Walk {
             |status: Value| Action::PatchStatus { target: self.setting.subject(), patch: json!({ "status": status }) };
         let upgrade = |at: &str| status(json!({"upgrade": {"startedAt": at}}));
         let (odd, mend) = match rng.below(4) {
-            0 => (status(json!({"election": {"claimedAt": ODD}})), None),
+            0 => (status(json!({"operator": {"since": ODD}})), None),
             // Refused where none is under way.
             1 => (upgrade(ODD), Some(upgrade("2030-01-01T00:00:00.000000Z"))),
             _ => {
@@ -707,7 +707,7 @@ impl Walk {
             reasons.push("TemplateChanged".to_owned());
         }
         if !self.allowed && self.members <= 2 {
-            reasons.push("NoSpareMember".to_owned());
+            reasons.push("TooFewMembers".to_owned());
         }
         if self.setting == ETCD {
             // Nobody can allow a way that does not exist (H20).

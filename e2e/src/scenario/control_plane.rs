@@ -210,8 +210,8 @@ impl<'a> Quorum<'a> {
     async fn settled(&self, before: &str) -> Result<String> {
         wait::until("an operator to have taken over", 60, async || {
             let whole = self.resource.whole().await?;
-            let election = &whole["status"]["election"];
-            let id = election["id"].as_str().filter(|id| election["settled"] == true && *id != before);
+            let operator = &whole["status"]["operator"];
+            let id = operator["identity"].as_str().filter(|id| operator["predecessorDone"] == true && *id != before);
             Ok(id.map(str::to_owned))
         })
         .await
@@ -304,7 +304,7 @@ async fn late_write(stage: &Stage) -> Result<()> {
     let audit = AuditLog::from_now(&stage.cluster.audit_log());
     let hold = Hold::before(&stage.cluster.kubeconfig()).await?;
     let first = stage.windlass.start_at("late-first", LEASE_SECONDS, &hold.server).await?;
-    let election = quorum.settled("").await?;
+    let operator = quorum.settled("").await?;
     quorum.resource.waits_for(&["MembersUnknown"], 30).await?;
 
     hold.hold();
@@ -314,7 +314,7 @@ async fn late_write(stage: &Stage) -> Result<()> {
     wait::until_so("the first operator to write", 30, async || Ok(hold.held() > 0)).await?;
     first.freeze()?;
     let _second = stage.windlass.start("late-second", LEASE_SECONDS).await?;
-    quorum.settled(&election).await?;
+    quorum.settled(&operator).await?;
     quorum.resource.waits_for(&["Paused"], 30).await?;
     hold.release();
     first.resume()?;

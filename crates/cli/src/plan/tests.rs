@@ -261,7 +261,7 @@ fn what_is_planned_is_what_the_operator_does(
         tokio::task::spawn_local(async move { process.live(program).await });
         let resource = setting.subject();
         let live = || cluster.api.get_value(&resource.resource, &resource.namespace, &resource.name);
-        let is_done = || live().is_some_and(|object| object["status"]["phase"] == "Running");
+        let is_done = || live().is_some_and(|object| object["status"]["phase"] == "UpToDate");
         for _ in 0..1_800 {
             tokio::time::sleep(Duration::from_secs(1)).await;
             if is_done() {
@@ -355,7 +355,7 @@ fn a_pause_half_way_is_blocked_and_the_rest_is_told() {
         let object = live().map(|object| (*object).clone()).unwrap_or_default();
         let report = look(cluster, &serde_json::from_value(object).expect("a QuorumCluster")).await;
         assert_eq!(report.blocked_by.as_ref().map(|held| held.reason), Some(Reason::Paused), "{}", plain(&report));
-        assert!(report.steps.iter().any(|step| step.kind == StepKind::MemberPermitted), "{}", plain(&report));
+        assert!(report.steps.iter().any(|step| step.kind == StepKind::ReplacementAllowed), "{}", plain(&report));
         assert_eq!(report.end, Ended::Done);
     });
 }

@@ -43,7 +43,7 @@ fn title(outlook: &Outlook) -> String {
         (None, Some(to)) => to.version.clone(),
         (_, None) => String::new(),
     };
-    let back = if outlook.reverting { ", going back" } else { "" };
+    let back = if outlook.rolling_back { ", going back" } else { "" };
     let order = outlook.order.map(<&str>::from);
     let order = order.map(|order| format!("  {DIM}{order}{back}{DIM:#}")).unwrap_or_default();
     let Subject { namespace, name, system, .. } = &outlook.subject;

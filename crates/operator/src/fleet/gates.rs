@@ -134,7 +134,7 @@ fn refusal(namespace: &str, settings: &Settings) -> Option<Hold> {
 
 fn asker(resource: &ServiceImage) -> Asker {
     let maker = Maker::within(resource, resource.spec.gates.namespace.clone().unwrap_or_default());
-    let begun = resource.status.as_ref().and_then(|status| status.under_way_since.as_ref());
+    let begun = resource.status.as_ref().and_then(|status| status.started_at.as_ref());
     let begun = begun.map(|begun| begun.0.to_string()).unwrap_or_default();
     Asker {
         occasion: format!("{} {} {begun}", maker.uid, resource.meta().generation.unwrap_or_default()),

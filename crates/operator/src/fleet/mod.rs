@@ -5,7 +5,7 @@
 //!   a round: read the ServiceImage live ─▶ decide (pure) ─▶ reserve the batch (compare-and-swap) ─▶ write it ─▶ again
 //! ```
 //! The reservation comes after everything that was read about the batch, and succeeds only on the ServiceImage that was decided on, with
-//! our election on it: it is the uncached read that the guarantee rests on (E6, ADR 0013). A successor touches what is reserved before it
+//! our claim on it: it is the uncached read that the guarantee rests on (E6, ADR 0013). A successor touches what is reserved before it
 //! decides anything (H1, H2).
 
 mod contract;
@@ -311,18 +311,18 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         None => return Ok(Tended::Gone),
     };
     let status = resource.status.clone().unwrap_or_default();
-    let recorded = translate::recorded(status.election.as_ref(), !status.batch.is_empty());
-    let election = match stand(actor, &recorded) {
+    let recorded = translate::recorded(status.operator.as_ref(), !status.batch.is_empty());
+    let operator = match stand(actor, &recorded) {
         Stand::Held => None,
         Stand::Wait(pause) => return Ok(Tended::Again(pause)),
-        Stand::Claim(mut election) => {
+        Stand::Claim(mut operator) => {
             // Another of its name may have been deleted a moment ago, and with it what says what is on its way: nothing is settled before
             // that has landed (H1).
-            election.settled &= bug::active(Bug::RecreatedIsSettled);
-            owner::record(actor, &resource, ServiceImageStatus { election: Some(election), ..status }).await?;
+            operator.predecessor_done &= bug::active(Bug::RecreatedIsSettled);
+            owner::record(actor, &resource, ServiceImageStatus { operator: Some(operator), ..status }).await?;
             return Ok(Tended::Again(Duration::ZERO));
         }
-        Stand::Touch(election) => Some(election),
+        Stand::Touch(operator) => Some(operator),
     };
     let target = match find(actor, &resource.spec.target).await? {
         Ok(target) => target,
@@ -330,7 +330,7 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         Err(_) if is_deleted(&resource) => return let_go(actor, &resource).await,
         Err(hold) => return hold_back(actor, &resource, &hold, RETRY_KIND).await,
     };
-    if election.is_some() || !status.batch.is_empty() || !status.intents.is_empty() {
+    if operator.is_some() || !status.batch.is_empty() || !status.intents.is_empty() {
         // What the predecessor reserved, or we ourselves before something went wrong: late writes must miss (H1).
         // A Job that is made for one that is deleted goes with it.
         if !is_deleted(&resource) {
@@ -340,8 +340,8 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
             let settled = settle(actor, &target, &Pen::of(&resource), &status.batch).await;
             told_if_refused(actor, name, Reason::TargetNotAllowed, settled).await?;
         }
-        let election = election.or(status.election.clone());
-        let settled = ServiceImageStatus { election, batch: Vec::new(), intents: Vec::new(), ..status };
+        let operator = operator.or(status.operator.clone());
+        let settled = ServiceImageStatus { operator, batch: Vec::new(), intents: Vec::new(), ..status };
         owner::record(actor, &resource, settled).await?;
         return Ok(Tended::Again(Duration::ZERO));
     }
@@ -612,7 +612,7 @@ async fn round<'a>(
         }
     };
     let record = fleet::record(&before);
-    let begun = |tier: &TierName| record.tiers.get(tier).and_then(|kept| kept.begun_at);
+    let begun = |tier: &TierName| record.tiers.get(tier).and_then(|kept| kept.started_at);
     let terms = want.terms(begun, record.retried_at);
     if terms == *fleet.index.terms() {
         fleet.index.advance(now);

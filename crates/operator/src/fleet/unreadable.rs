@@ -26,8 +26,8 @@ pub async fn look(actor: Actor<'_>, hold: &Hold, resource: &Whole<ServiceImage>)
     match stand(actor, &reading::recorded(&resource.raw)) {
         Stand::Held | Stand::Touch(_) => {}
         Stand::Wait(pause) => return Ok(Some(pause)),
-        Stand::Claim(election) => {
-            of.write_status(actor, json!({ "election": election })).await?;
+        Stand::Claim(operator) => {
+            of.write_status(actor, json!({ "operator": operator })).await?;
             return Ok(Some(Duration::ZERO));
         }
     }

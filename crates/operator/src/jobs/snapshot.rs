@@ -49,7 +49,7 @@ pub fn job_name(resource: &QuorumCluster, attempt: &Attempt) -> String {
 /// nothing else up.
 pub async fn read(context: &Context, resource: &QuorumCluster) -> Fact<Progress> {
     let written = resource.status.as_ref().and_then(|status| status.snapshot.as_ref());
-    let Some(attempt) = written.filter(|written| !written.spent).and_then(|written| translate::attempt(written).ok())
+    let Some(attempt) = written.filter(|written| !written.used).and_then(|written| translate::attempt(written).ok())
     else {
         return Fact::Known(Progress::Missing);
     };
@@ -76,7 +76,7 @@ fn judge(Seen { name, state, .. }: Seen, pods: &[Pod]) -> Progress {
         State::Foreign(why) => Progress::Failed(why),
         State::Complete => match ending(pods) {
             Some(Ending::Done(Outcome::Snapshot(stored))) => {
-                Progress::Done(Snapshot { bytes: stored.bytes, sha256: stored.sha256, place: stored.place })
+                Progress::Done(Snapshot { bytes: stored.bytes, sha256: stored.sha256, location: stored.place })
             }
             Some(Ending::Failed(_)) | None => {
                 Progress::Failed(format!("Job {name} has completed and left no result that can be read"))
@@ -122,7 +122,7 @@ fn is_of(image: &str, allowed: &str) -> bool {
 /// The attempt of this number and its deadline, as long as its Job does anything: an upgrade has not begun with it, and that is not over.
 pub fn open(resource: &QuorumCluster, number: i32, now: Timestamp) -> Option<(Attempt, Duration)> {
     let written = resource.status.as_ref()?.snapshot.as_ref();
-    let attempt = translate::attempt(written.filter(|written| written.attempt == number && !written.spent)?).ok()?;
+    let attempt = translate::attempt(written.filter(|written| written.attempt == number && !written.used)?).ok()?;
     let deadline = translate::snapshot_deadline(&resource.spec).ok()??;
     (now < attempt.since.saturating_add(deadline).ok()?).then_some((attempt, deadline))
 }

@@ -1,8 +1,8 @@
-//! Making a resource ours before anything is decided about it (H1): the same for every kind that carries an election.
+//! Making a resource ours before anything is decided about it (H1): the same for every kind that carries a claim.
 
 use std::time::Duration;
 
-use windlass_api::{status::Election, translate};
+use windlass_api::{status::OperatorClaim, translate};
 use windlass_plan::{
     Reason,
     fence::{self, Claim, Recorded},
@@ -17,9 +17,9 @@ pub enum Stand {
     /// Look again after this long.
     Wait(Duration),
     /// Write this into the status by compare-and-swap, and look again.
-    Claim(Election),
+    Claim(OperatorClaim),
     /// Touch what a predecessor may still be writing, then write this, and look again.
-    Touch(Election),
+    Touch(OperatorClaim),
 }
 
 /// Where this process stands with a resource that says this about who acts on it.
@@ -32,12 +32,12 @@ pub fn stand(actor: Actor<'_>, recorded: &Recorded) -> Stand {
             // Never longer than that, should the clock go backwards.
             Stand::Wait(until.duration_since(now).unsigned_abs().min(context.settings.longest_write))
         }
-        Claim::Take(election) => {
+        Claim::Take(operator) => {
             if recorded.is_somebody() {
                 context.metrics.take_over();
             }
-            Stand::Claim(translate::written_election(&election))
+            Stand::Claim(translate::written_operator(&operator))
         }
-        Claim::Touch(election) => Stand::Touch(translate::written_election(&election)),
+        Claim::Touch(operator) => Stand::Touch(translate::written_operator(&operator)),
     }
 }

@@ -15,7 +15,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use windlass_api::{
     QuorumCluster, QuorumClusterStatus, ServiceImage, ServiceImageStatus, Word,
     conditions::{self, ConditionType},
-    status::Election,
+    status::OperatorClaim,
 };
 use windlass_plan::{Hold, Reason, reason::Stalls};
 
@@ -38,7 +38,7 @@ pub trait Owner: Resource<DynamicType = ()> + Clone + fmt::Debug + Serialize + D
     #[must_use]
     fn saying(&self, status: Self::Status) -> Self;
     /// Who acts on it, by what it says.
-    fn election(status: &Self::Status) -> Option<&Election>;
+    fn operator(status: &Self::Status) -> Option<&OperatorClaim>;
     /// What it says for machines and people.
     fn conditions(status: &Self::Status) -> &[Condition];
 }
@@ -58,8 +58,8 @@ impl Owner for QuorumCluster {
         Self { status: Some(status), ..self.clone() }
     }
 
-    fn election(status: &QuorumClusterStatus) -> Option<&Election> {
-        status.election.as_ref()
+    fn operator(status: &QuorumClusterStatus) -> Option<&OperatorClaim> {
+        status.operator.as_ref()
     }
 
     fn conditions(status: &QuorumClusterStatus) -> &[Condition] {
@@ -82,8 +82,8 @@ impl Owner for ServiceImage {
         Self { status: Some(status), ..self.clone() }
     }
 
-    fn election(status: &ServiceImageStatus) -> Option<&Election> {
-        status.election.as_ref()
+    fn operator(status: &ServiceImageStatus) -> Option<&OperatorClaim> {
+        status.operator.as_ref()
     }
 
     fn conditions(status: &ServiceImageStatus) -> &[Condition] {
@@ -111,8 +111,8 @@ pub fn is_current<K: Resource<DynamicType = ()>>(actor: Actor<'_>, resource: &K)
 
 /// Whether we are the one who acts, and nothing of anybody else's can still arrive.
 pub fn is_ours<K: Owner>(actor: Actor<'_>, resource: &K) -> bool {
-    let election = resource.status().and_then(K::election);
-    election.is_some_and(|one| one.settled && one.id == actor.term.id().as_str())
+    let operator = resource.status().and_then(K::operator);
+    operator.is_some_and(|one| one.predecessor_done && one.identity == actor.term.id().as_str())
 }
 
 /// Writes the status if it differs, as a compare-and-swap on what was read. The resource as it is afterwards.

@@ -51,7 +51,7 @@ pub fn taken(observed: &Observed, set: &StatefulSet) -> Option<Hold> {
             "Windlass needs a PodDisruptionBudget {name} of its own, and the one of that name is somebody else's: rename that one"
         )
     };
-    theirs.then(|| Hold::new(Reason::BudgetTooLoose, message()))
+    theirs.then(|| Hold::new(Reason::DisruptionBudgetTooLoose, message()))
 }
 
 /// Lets evictions through again. The budget is not deleted but made to cover nothing: a predecessor's late request to create it

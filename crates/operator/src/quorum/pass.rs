@@ -192,19 +192,19 @@ async fn claim<'a, S: Strategy>(
     resource: &'a QuorumCluster,
 ) -> Result<Result<Claimed<'a>, Next>, Error> {
     let status = resource.status.clone().unwrap_or_default();
-    let recorded = translate::recorded(status.election.as_ref(), status.is_upgrading());
-    let (resource, election) = match stand(actor, &recorded) {
+    let recorded = translate::recorded(status.operator.as_ref(), status.tells_of_somebody());
+    let (resource, operator) = match stand(actor, &recorded) {
         Stand::Held => return Ok(Ok(Claimed(resource))),
         Stand::Wait(pause) => return Ok(Err(Next::After(pause))),
-        Stand::Claim(election) => (Cow::Borrowed(resource), election),
-        Stand::Touch(election) => {
+        Stand::Claim(operator) => (Cow::Borrowed(resource), operator),
+        Stand::Touch(operator) => {
             let observed = observe::observe(actor.context, resource, S::course(resource)).await?;
             touch::touch(actor, resource, &observed).await?;
-            (Box::pin(finish_begun::<S>(actor, resource, &observed)).await?, election)
+            (Box::pin(finish_begun::<S>(actor, resource, &observed)).await?, operator)
         }
     };
     let status = resource.status.clone().unwrap_or_default();
-    owner::write(actor, resource.as_ref(), QuorumClusterStatus { election: Some(election), ..status }).await?;
+    owner::write(actor, resource.as_ref(), QuorumClusterStatus { operator: Some(operator), ..status }).await?;
     Ok(Err(Next::After(Duration::ZERO)))
 }
 

@@ -3,7 +3,7 @@
 use windlass_api::{
     QuorumCluster, QuorumClusterStatus, Word,
     conditions::{Verdict, conditions},
-    status::Phase,
+    phase::Phase,
     translate,
 };
 use windlass_plan::{
@@ -89,7 +89,7 @@ pub fn planned<S: Strategy>(
         handled.abort.clone_from(&asked.abort);
         handled.rollback.clone_from(&asked.rollback);
     }
-    status.given_up = plan.given_up.as_ref().map(translate::written_given_up);
+    status.abandoned = plan.given_up.as_ref().map(translate::written_given_up);
     status.approval = translate::written_approvals(&plan.approvals);
     status.gates = plan.gates.iter().map(translate::gate).collect();
     status.members = S::members(resource, view, plan.record.as_ref());
@@ -119,15 +119,7 @@ fn conclude<A: Step>(
     let generation = resource.metadata.generation.unwrap_or(0);
     // What is on record counts, also where no plan could be made of it: it goes on from there.
     let verdict = verdict(decision, way, status.is_upgrading());
-    let phase = match decision {
-        Decision::Done => Phase::Running,
-        Decision::Wait { on, .. } if on.reason == Reason::Paused => Phase::Paused,
-        Decision::Halt { .. } => Phase::Blocked,
-        Decision::Act(_) | Decision::Wait { .. } if status.is_reverting() => Phase::Reverting,
-        Decision::Act(_) | Decision::Wait { .. } if status.is_upgrading() => Phase::Upgrading,
-        Decision::Act(_) | Decision::Wait { .. } => Phase::Pending,
-    };
-    status.phase = Some(phase.name().to_owned());
+    status.phase = Some(Phase::of(&verdict, status.is_rolling_back()));
     status.observed_generation = Some(generation);
     status.conditions = conditions(&status.conditions, &verdict, generation, now);
 }

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use windlass_api::{
     QuorumCluster,
     conditions::{Verdict, conditions},
+    phase::Phase,
     reading,
-    status::Phase,
 };
 use windlass_plan::{Hold, strategy::known::step::Step as _};
 
@@ -43,8 +43,8 @@ pub async fn look(actor: Actor<'_>, key: &Key, hold: &Hold, resource: &Whole<Quo
     let touch = match stand(actor, &reading::recorded(&resource.raw)) {
         Stand::Held => false,
         Stand::Wait(pause) => return Ok(Next::After(pause)),
-        Stand::Claim(election) => {
-            of.write_status(actor, json!({ "election": election })).await?;
+        Stand::Claim(operator) => {
+            of.write_status(actor, json!({ "operator": operator })).await?;
             return Ok(Next::After(Duration::ZERO));
         }
         // That it is settled is not said: what else the predecessor may be making can be told only once the resource can be read.
@@ -113,7 +113,7 @@ fn said(of: &Located<'_, Whole<QuorumCluster>>, actor: Actor<'_>, hold: &Hold) -
     let conditions = conditions(&of.conditions(), &verdict, generation, actor.context.clock.now());
     let unobserved = verdict.upgrading || of.resource.raw.pointer("/status/leadershipUnobserved") == Some(&json!(true));
     json!({
-        "observedGeneration": generation, "phase": Phase::Blocked, "conditions": conditions,
+        "observedGeneration": generation, "phase": Phase::of(&verdict, false), "conditions": conditions,
         "leadershipUnobserved": unobserved,
     })
 }

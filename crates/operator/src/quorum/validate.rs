@@ -70,7 +70,7 @@ pub fn seen(resource: &QuorumCluster, observed: &Observed, set: &StatefulSet) ->
         pulls: observed.pulls.clone(),
         resumed: resource.spec.requests.resume.is_some() && resource.spec.requests.resume != status.requests.resume,
         requests: translate::requests(&resource.spec, &status),
-        given_up: status.given_up.as_ref().map(translate::given_up).transpose()?,
+        given_up: status.abandoned.as_ref().map(translate::given_up).transpose()?,
         approvals: translate::approvals(&resource.spec, &status),
         external: gates::external(resource, observed, set),
     })

@@ -145,12 +145,12 @@ pub fn decide(want: &Want, view: &View<'_>, now: Timestamp) -> Plan {
         let mut room = Room::of(view.index.lanes());
         for tier in tiers.iter().filter(due) {
             let Some(kept) = record.tiers.get_mut(&tier.name).filter(|kept| !kept.complete) else { continue };
-            kept.begun_at.get_or_insert(now);
+            kept.started_at.get_or_insert(now);
             if trouble.is_some() {
                 continue;
             }
             let left = want.batch.saturating_sub(stamps.len());
-            let asked = before_next(tier, want, view, kept, record.admitted, now);
+            let asked = before_next(tier, want, view, kept, record.hooks_passed, now);
             if bug::active(Bug::LanesOfEachTier) {
                 room = Room::of(view.index.lanes());
             }
@@ -167,7 +167,7 @@ pub fn decide(want: &Want, view: &View<'_>, now: Timestamp) -> Plan {
             gates::list(&mut listed, asked);
         }
         if begins {
-            record.admitted = true;
+            record.hooks_passed = true;
             record.under_way.get_or_insert(now);
         }
         verdict = match trouble {
@@ -247,8 +247,8 @@ fn carry_on(tiers: &[&Tier], view: &View<'_>, now: Timestamp) -> Record {
     };
     let retried_at = if view.retry { Some(now) } else { view.record.retried_at };
     let known = |tier: &&Tier| view.record.tiers.get(&tier.name).is_some_and(|before| before.image == tier.image);
-    let admitted = view.record.admitted && tiers.iter().all(known);
-    Record { tiers: tiers.iter().map(carry).collect(), retried_at, admitted, ..view.record.clone() }
+    let hooks_passed = view.record.hooks_passed && tiers.iter().all(known);
+    Record { tiers: tiers.iter().map(carry).collect(), retried_at, hooks_passed, ..view.record.clone() }
 }
 
 /// Whether a tier is done, or not any more (E7). One below an unfinished one is not, also where it has nothing to do: its new resources would
@@ -261,14 +261,14 @@ fn conclude(tier: &Tier, view: &View<'_>, record: &mut Record, want: &Want, now:
         let late = if bug::active(Bug::LateOneUnnoticed) { 0 } else { index.count(Standing::Fresh) };
         if index.behind() > 0 || late > 0 {
             kept.complete = false;
-            kept.begun_at = Some(now);
+            kept.started_at = Some(now);
         }
         return;
     }
     if waits && !bug::active(Bug::TierBelowCompletes) {
         return;
     }
-    let begun = kept.begun_at.is_some();
+    let begun = kept.started_at.is_some();
     let allowed = tier.failures_allowed(index.total(), kept.shares_done < tier.canary.len());
     let content = || are_content(tier, view, want, now);
     let soaked = kept.shares_done >= tier.canary.len();
@@ -472,7 +472,7 @@ fn silent(tier: &Tier, view: &View<'_>, index: &TierIndex) -> Option<Hold> {
     let why = view.index.item(id).and_then(|item| item.progress.why()).unwrap_or("nobody knows why");
     let others = others(index.count(Standing::Silent));
     let message = format!("{}: whether {id}{others} got up to date can't be told: {why}", tier.name);
-    Some(Hold::new(Reason::ResourceUnclear, message))
+    Some(Hold::new(Reason::ResourceUnknown, message))
 }
 
 /// What a tier waits for whose resources all have their image.
@@ -481,7 +481,7 @@ fn waits_for(tier: &Tier, view: &View<'_>, index: &TierIndex) -> Hold {
         let why = view.index.item(id).and_then(|item| item.manual.why()).unwrap_or("nobody knows why");
         let others = others(index.count(Standing::Unclear));
         let message = format!("{}: whether {id}{others} may be changed can't be told: {why}", tier.name);
-        return Hold::new(Reason::ResourceUnclear, message);
+        return Hold::new(Reason::ResourceUnknown, message);
     }
     let example = index.of(Standing::Moving).chain(index.of(Standing::Reserved)).next();
     let example = example.map(|id| format!(", such as {id}")).unwrap_or_default();

@@ -51,7 +51,7 @@ struct Ask<'a> {
     view: &'a View<'a>,
     tier: Option<(&'a Tier, &'a TierRecord)>,
     /// These images have begun already.
-    admitted: bool,
+    hooks_passed: bool,
     now: Timestamp,
 }
 
@@ -79,7 +79,7 @@ impl Asked for Ask<'_> {
     /// What is asked for all of it, then a tier's own. Hooks that run first have done so where these images have begun.
     fn elsewhere(&self) -> Vec<&ExternalGate> {
         let hooks = |when: When| when == When::BeforeMember || !bug::active(Bug::HooksNotAwaited);
-        let asked = |gate: &&ExternalGate| hooks(gate.when) && !(self.admitted && gate.when == When::BeforeUpgrade);
+        let asked = |gate: &&ExternalGate| hooks(gate.when) && !(self.hooks_passed && gate.when == When::BeforeUpgrade);
         let own = self.tier.map(|(tier, _)| own(tier, self.view)).unwrap_or_default();
         self.view.gates.iter().filter(asked).chain(own).collect()
     }
@@ -106,17 +106,17 @@ const BEFORE_NEXT_APPROVED: &[Gate<Fleet>] =
 
 const BEFORE_DONE: &[Gate<Fleet>] = &[Gate::LAST];
 
-/// Everything that a person may have put before the next resource of this tier that serves. `admitted` says that these images have begun.
+/// Everything that a person may have put before the next resource of this tier that serves. `hooks_passed` says that these images have begun.
 pub(super) fn before_next(
     tier: &Tier,
     want: &Want,
     view: &View<'_>,
     kept: &mut TierRecord,
-    admitted: bool,
+    hooks_passed: bool,
     now: Timestamp,
 ) -> Vec<GateState> {
     let gates = if tier.approval { BEFORE_NEXT_APPROVED } else { BEFORE_NEXT };
-    let states = evaluate(gates, &Ask { want, view, tier: Some((tier, kept)), admitted, now }).collect();
+    let states = evaluate(gates, &Ask { want, view, tier: Some((tier, kept)), hooks_passed, now }).collect();
     // Who is asked can answer.
     kept.asked |= tier.approval && !kept.approved;
     states
@@ -132,13 +132,13 @@ fn approved(ask: &Ask<'_>) -> Outcome {
 /// A tier's own gates let it be done.
 pub(super) fn are_content(tier: &Tier, view: &View<'_>, want: &Want, now: Timestamp) -> bool {
     let own = View { gates: own(tier, view), ..*view };
-    let ask = Ask { want, view: &own, tier: None, admitted: true, now };
+    let ask = Ask { want, view: &own, tier: None, hooks_passed: true, now };
     !evaluate(&[Gate::<Fleet>::OTHERS], &ask).any(|gate| gate.state.blocks())
 }
 
 /// What is asked when everybody is up to date, before all of it is called done.
 pub(super) fn before_done(view: &View<'_>, want: &Want, now: Timestamp) -> Vec<GateState> {
-    evaluate(BEFORE_DONE, &Ask { want, view, tier: None, admitted: true, now }).collect()
+    evaluate(BEFORE_DONE, &Ask { want, view, tier: None, hooks_passed: true, now }).collect()
 }
 
 /// The first that does not let it go on.

@@ -618,7 +618,7 @@ fn since(item: &Item, tier: &TierTerms, terms: &Terms) -> Option<Timestamp> {
         Fact::Known(Progress::Moving { since }) => *since,
         Fact::Known(Progress::Ready | Progress::Failed(_)) | Fact::Unknown(_) => None,
     };
-    stamped.max(tier.begun_at).max(unready).max(terms.retried_at)
+    stamped.max(tier.started_at).max(unready).max(terms.retried_at)
 }
 
 /// When it has taken too long.

@@ -18,7 +18,7 @@ pub struct Record {
     /// Since when it has been under way, or done.
     pub changed_at: Option<Timestamp>,
     /// Whoever is asked before these images has let them begin.
-    pub admitted: bool,
+    pub hooks_passed: bool,
     /// Since when resources that serve have been changed; none once everybody is up to date and whoever is asked then is content.
     pub under_way: Option<Timestamp>,
 }
@@ -31,7 +31,7 @@ pub struct TierRecord {
     /// What a resource without an image gets: the old one until the tier is done (E5).
     pub new_image: String,
     /// When its first resource was up for a change.
-    pub begun_at: Option<Timestamp>,
+    pub started_at: Option<Timestamp>,
     /// Everybody was up to date, and has kept the image since.
     pub complete: bool,
     /// How many of the shares that go first are done.
@@ -50,7 +50,7 @@ impl TierRecord {
         Self {
             image: image.to_owned(),
             new_image: new_image.to_owned(),
-            begun_at: None,
+            started_at: None,
             complete: false,
             shares_done: 0,
             well_since: None,

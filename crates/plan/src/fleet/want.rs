@@ -121,8 +121,11 @@ impl Want {
     /// What the index must know. `begun` says when a tier's image was first wanted, `retried_at` when a person asked to try again.
     pub fn terms(&self, begun: impl Fn(&TierName) -> Option<Timestamp>, retried_at: Option<Timestamp>) -> Terms {
         let terms = |tier: &Tier| {
-            let terms =
-                TierTerms { image: tier.image.clone(), deadline: tier.progress_deadline, begun_at: begun(&tier.name) };
+            let terms = TierTerms {
+                image: tier.image.clone(),
+                deadline: tier.progress_deadline,
+                started_at: begun(&tier.name),
+            };
             (tier.name.clone(), terms)
         };
         Terms { tiers: self.tiers.iter().map(terms).collect(), lane_limit: self.lane_limit, retried_at }
@@ -156,5 +159,5 @@ pub struct TierTerms {
     /// How long one may take.
     pub deadline: Duration,
     /// From when, where the resource does not tell.
-    pub begun_at: Option<Timestamp>,
+    pub started_at: Option<Timestamp>,
 }

@@ -98,7 +98,7 @@ impl<S: Foresee> Copy<S> {
         self.pass();
         match step.job() {
             Some(JobStep::TakeSnapshot { .. }) => {
-                let stored = Snapshot { bytes: 0, sha256: String::new(), place: "the one to come".to_owned() };
+                let stored = Snapshot { bytes: 0, sha256: String::new(), location: "the one to come".to_owned() };
                 self.seen().snapshot = Fact::Known(Progress::Done(stored));
             }
             Some(JobStep::Answer { gate }) => {

@@ -96,7 +96,7 @@ pub struct Way {
     /// Who goes first; none where the strategy has no order.
     pub order: Option<Order>,
     /// It goes back to where an unfinished upgrade came from.
-    pub reverting: bool,
+    pub rolling_back: bool,
 }
 
 /// One step, and what comes before it.
@@ -138,7 +138,7 @@ pub struct Move {
 #[derive(Clone, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 pub enum Note {
     /// Replacing a member takes the quorum down (H14).
-    NoSpareMember {
+    TooFewMembers {
         /// How many there are.
         members: usize,
     },
@@ -150,7 +150,7 @@ pub enum Note {
         to: workload::Strategy,
     },
     /// The partition stays at `replicas` in the end (H11).
-    Parked {
+    RolloutLocked {
         /// `replicas`.
         partition: u32,
     },
@@ -181,7 +181,7 @@ impl fmt::Display for Note {
             workload::Strategy::OnDelete => "OnDelete",
         };
         match self {
-            Self::NoSpareMember { members } => {
+            Self::TooFewMembers { members } => {
                 let s = if *members == 1 { "" } else { "s" };
                 write!(f, "with {members} member{s} none can be spared: replacing one takes the quorum down")
             }
@@ -191,7 +191,7 @@ impl fmt::Display for Note {
                 kind(from),
                 kind(to)
             ),
-            Self::Parked { partition } => write!(
+            Self::RolloutLocked { partition } => write!(
                 f,
                 "the StatefulSet's partition stays at {partition} afterwards, so that a stray change of its template rolls nothing"
             ),
@@ -294,7 +294,7 @@ pub fn forecast<S: Foresee>(want: &Want, view: &S::View, now: Timestamp) -> Fore
 
 fn way_of<S: Foresee>(record: &S::Record) -> Way {
     let (from, to) = (record.from().clone(), record.target().clone());
-    Way { from, to, order: S::order(record), reverting: record.is_reverting() }
+    Way { from, to, order: S::order(record), rolling_back: record.is_rolling_back() }
 }
 
 /// What was foreseen so far.
@@ -360,11 +360,11 @@ fn notes<S: Foresee>(
     let steps = || foreseen.iter().map(|foreseen| &foreseen.step);
     let mut notes = Vec::new();
     let members = view.as_ref().quorum.size();
-    let held = matches!(end, End::Held(hold) if hold.reason == Reason::NoSpareMember);
+    let held = matches!(end, End::Held(hold) if hold.reason == Reason::TooFewMembers);
     if held || (steps().any(Step::disturbs) && !can_spare_one(members)) {
-        notes.push(Note::NoSpareMember { members });
+        notes.push(Note::TooFewMembers { members });
     }
-    if let Some(Way { from, to, reverting: false, .. }) = way
+    if let Some(Way { from, to, rolling_back: false, .. }) = way
         && to.version < from.version
     {
         notes.push(Note::Downgrade { from: from.version.clone(), to: to.version.clone() });

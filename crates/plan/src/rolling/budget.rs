@@ -61,7 +61,7 @@ pub fn exit(want: &Want, view: &View, order: Order, broken: bool) -> Result<Exit
             "PodDisruptionBudget {name} keeps {} of {replicas} pods healthy, and {needed} are a majority: it would let a drain take the quorum down while a member is replaced",
             counts.desired
         );
-        return Err(Hold::new(Reason::BudgetTooLoose, message));
+        return Err(Hold::new(Reason::DisruptionBudgetTooLoose, message));
     }
     if broken {
         return Ok(Exit::Plain);
@@ -75,12 +75,12 @@ pub fn exit(want: &Want, view: &View, order: Order, broken: bool) -> Result<Exit
                 "PodDisruptionBudget {name} keeps {} of {replicas} pods healthy; Kubernetes replaces a member without asking it, and a drain could take another one before it notices. Set its maxUnavailable to 0 until the upgrade is done, delete it (Windlass holds one of its own then), or set spec.updateStrategy.rollingUpdate.order to LeaderLast, which evicts members within the budget",
                 counts.desired
             );
-            Err(Hold::new(Reason::BudgetTooLoose, message))
+            Err(Hold::new(Reason::DisruptionBudgetTooLoose, message))
         }
         Order::LeaderLast if bug::active(Bug::BudgetBypassed) => Ok(Exit::Plain),
         Order::LeaderLast if lets_nobody_go => {
             let message = format!("PodDisruptionBudget {name} lets none of {} pods go", counts.expected);
-            Err(Hold::new(Reason::BudgetTooTight, message))
+            Err(Hold::new(Reason::DisruptionBudgetTooTight, message))
         }
         Order::LeaderLast if counts.allowed == 0 => {
             let message = format!(
@@ -96,7 +96,7 @@ pub fn exit(want: &Want, view: &View, order: Order, broken: bool) -> Result<Exit
 /// What a budget counted that covers exactly the pods of the set; otherwise it says nothing of how many of them stay.
 fn exactly_ours(view: &View, budget: &Budget) -> Result<Counts, Hold> {
     let (name, set, replicas) = (&budget.name, &view.workload.name, view.workload.replicas);
-    let loose = |message| Err(Hold::new(Reason::BudgetTooLoose, message));
+    let loose = |message| Err(Hold::new(Reason::DisruptionBudgetTooLoose, message));
     if !budget.selects_all && !bug::active(Bug::BudgetOfOthersCounts) {
         return loose(format!(
             "PodDisruptionBudget {name} selects some pods of StatefulSet {set} and not all: nothing keeps a drain from the others. Let it select all of them, or none"
@@ -124,9 +124,9 @@ fn too_many(budgets: &[Budget]) -> Hold {
     let names = names.join(", ");
     if budgets.iter().all(|budget| budget.selects_all) {
         let message = format!("the pods have more than one PodDisruptionBudget, so that no eviction passes: {names}");
-        return Hold::new(Reason::BudgetTooTight, message);
+        return Hold::new(Reason::DisruptionBudgetTooTight, message);
     }
     let message =
         format!("none of the PodDisruptionBudgets {names} covers all pods alone. Keep one that selects them all");
-    Hold::new(Reason::BudgetTooLoose, message)
+    Hold::new(Reason::DisruptionBudgetTooLoose, message)
 }

@@ -132,7 +132,7 @@ impl Foresee for Rolling {
         let switched = set.filter(|set| kind(set) != kind(&found)).map(|to| Note::StrategySwitched { from: found, to });
         let parked = steps().find_map(|step| if let Step::Park { partition } = step { Some(*partition) } else { None });
         let parked = parked.filter(|to| view.record.is_none() && found != Strategy::RollingUpdate { partition: *to });
-        switched.into_iter().chain(parked.map(|partition| Note::Parked { partition })).collect()
+        switched.into_iter().chain(parked.map(|partition| Note::RolloutLocked { partition })).collect()
     }
 }
 

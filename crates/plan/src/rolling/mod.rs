@@ -170,8 +170,8 @@ impl strategy::Record for Record {
         &self.from
     }
 
-    fn is_reverting(&self) -> bool {
-        self.reverting
+    fn is_rolling_back(&self) -> bool {
+        self.rolling_back
     }
 
     fn coming(&self) -> &Target {
@@ -191,7 +191,7 @@ impl strategy::Record for Record {
     }
 
     fn settled(&self) -> Option<Timestamp> {
-        self.settled_since.values().copied().max()
+        self.healthy_since.values().copied().max()
     }
 
     fn is_waiting(&self) -> bool {

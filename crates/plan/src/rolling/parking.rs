@@ -60,7 +60,7 @@ pub fn is_unwritten(view: &View, record: &Record) -> bool {
     let switched = view.workload.strategy == Strategy::RollingUpdate { partition: 0 };
     let before = record.revision.is_none() && view.workload.image == record.from.image && record.from != record.target;
     let ours = view.parked.is_some_and(|parked| parked.accounts_for(0));
-    switched && before && ours && !record.reverting && !bug::active(Bug::SwitchOutlivesRecord)
+    switched && before && ours && !record.rolling_back && !bug::active(Bug::SwitchOutlivesRecord)
 }
 
 /// The same at rest, where this was decided: what leads to the template at once goes first.

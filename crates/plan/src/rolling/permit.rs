@@ -269,7 +269,7 @@ fn all_joined(view: &View, record: &Record) -> bool {
 fn going_back<'a>(view: &'a View, record: &'a Record) -> impl Iterator<Item = &'a Pod> {
     let held = &view.workload.current_revision;
     let partition = match view.workload.strategy {
-        Strategy::RollingUpdate { partition } if record.revision.as_ref() != Some(held) && !record.reverting => {
+        Strategy::RollingUpdate { partition } if record.revision.as_ref() != Some(held) && !record.rolling_back => {
             partition
         }
         Strategy::RollingUpdate { .. } | Strategy::OnDelete => 0,

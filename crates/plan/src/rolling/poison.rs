@@ -1,9 +1,9 @@
 //! A template that nobody can live on (H21). Under OnDelete every pod that is lost comes back from it, not only the one that was let go.
 //!
 //! ```text
-//!   Pending ──▶ the first member of it serves ──▶ Proven: the next ones follow, and it stays
-//!      └──▶ the first one is broken or late ──▶ PutBack: the template before it stands, whoever is lost comes back as they were
-//!                 ├──▶ it gets well after all ──▶ the template again, Proven
+//!   Running ──▶ the first member of it serves ──▶ Passed: the next ones follow, and it stays
+//!      └──▶ the first one is broken or late ──▶ Reverted: the template before it stands, whoever is lost comes back as they were
+//!                 ├──▶ it gets well after all ──▶ the template again, Passed
 //!                 ├──▶ another target, or the old one, is asked for ──▶ the usual road, and the broken one goes first
 //!                 └──▶ a person resumes ──▶ the template again, Pending
 //! ```
@@ -23,9 +23,9 @@ use crate::{
         known::{
             order::Order,
             owners::Field,
-            proof::Proof,
             record::Record,
             step::{Decision, Step},
+            template_trial::TemplateTrial,
             view::View,
             workload::{Pod, Strategy},
         },
@@ -58,10 +58,10 @@ pub(crate) fn put_back(want: &Want, view: &View, record: &mut Record, now: Times
         && view.workload.strategy == Strategy::OnDelete
         && !record.is_changed(view);
     // Also while nothing goes on, members come to serve from it.
-    if stands && !bug::active(Bug::PausedProofUnnoticed) {
+    if stands && !bug::active(Bug::PausedTrialUnnoticed) {
         note_completed(want, view, record);
     }
-    let unproven = record.proof == Proof::Pending || bug::active(Bug::ProofForgotten);
+    let unproven = record.template_trial == TemplateTrial::Running || bug::active(Bug::TrialForgotten);
     // Where a half-done rollout was adopted, nobody knows what was there before.
     let known = record.from.image != record.target.image;
     // Nor is it ours to write where Helm or Git does.
@@ -74,7 +74,7 @@ pub(crate) fn put_back(want: &Want, view: &View, record: &mut Record, now: Times
     {
         return None;
     }
-    record.proof = Proof::PutBack;
+    record.template_trial = TemplateTrial::Reverted;
     Some(write_back(record))
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn stay(want: &Want, view: &View, record: &mut Record, now: Timestamp
         return halt(template_changed(view, record));
     }
     if view.resumed || view.requests.retry {
-        return write_again(view, record, Proof::Pending);
+        return write_again(view, record, TemplateTrial::Running);
     }
     let seen = as_if_it_stood(view, record);
     let told = await_replaced(want, &seen, record, now);
@@ -117,12 +117,12 @@ pub(crate) fn stay(want: &Want, view: &View, record: &mut Record, now: Timestamp
     let back = format!("the template of {} was put back, for nobody has served from that of {version}", record.from);
     match told {
         Some(Decision::Wait { on, recheck }) => wait(Hold::new(on.reason, format!("{}; {back}", on.message)), recheck),
-        Some(Decision::Halt { on }) => halt(Hold::new(Reason::TemplatePutBack, format!("{back}: {}", on.message))),
+        Some(Decision::Halt { on }) => halt(Hold::new(Reason::TemplateReverted, format!("{back}: {}", on.message))),
         Some(other @ (Decision::Act(_) | Decision::Done)) => other,
         None if seen.updated().next().is_none() => {
-            halt(Hold::new(Reason::TemplatePutBack, format!("{back}, and nobody runs it any more")))
+            halt(Hold::new(Reason::TemplateReverted, format!("{back}, and nobody runs it any more")))
         }
-        None if seen.updated().all(is_well) => write_again(view, record, Proof::Proven),
+        None if seen.updated().all(is_well) => write_again(view, record, TemplateTrial::Passed),
         None => wait_or_halt(member::leader_known(view).err().unwrap_or_else(|| {
             Hold::new(Reason::MembersUnknown, format!("{back}; its first member is not known to be well"))
         })),
@@ -136,15 +136,15 @@ pub fn parting_image(view: &View) -> Option<&str> {
     let seen = view.workload.observed.then_some(&view.workload.update_revision);
     let revision = record.revision.as_ref().or(seen);
     let unproven = record.order == Order::LeaderLast
-        && record.proof == Proof::Pending
+        && record.template_trial == TemplateTrial::Running
         && view.workload.strategy == Strategy::OnDelete
         && !record.is_changed(view);
     let nobody_is_up = view.pods.iter().all(|pod| pod.is_down() || Some(&pod.revision) != revision);
     (unproven && nobody_is_up && record.from.image != record.target.image).then_some(&record.from.image)
 }
 
-fn write_again(view: &View, record: &mut Record, proof: Proof) -> Decision {
-    record.proof = proof;
+fn write_again(view: &View, record: &mut Record, template_trial: TemplateTrial) -> Decision {
+    record.template_trial = template_trial;
     record.revision = None;
     record.stage = None;
     write_template(record, view.workload.replicas)

@@ -10,7 +10,8 @@ use crate::{
     rolling::{
         gates::member,
         known::{
-            order::Order, proof::Proof, record::Record, stage::StageKind, step::Decision, view::View, workload::Pod,
+            order::Order, record::Record, stage::StageKind, step::Decision, template_trial::TemplateTrial, view::View,
+            workload::Pod,
         },
     },
     strategy::known::{
@@ -118,6 +119,6 @@ pub(crate) fn overdue_halt(record: &Record, hold: &Hold) -> Decision {
 /// Notes that somebody serves from the template.
 pub(crate) fn note_proof(record: &mut Record) {
     if record.order == Order::LeaderLast && !record.completed.is_empty() {
-        record.proof = Proof::Proven;
+        record.template_trial = TemplateTrial::Passed;
     }
 }

@@ -182,7 +182,7 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
             "all pods are replaced and the StatefulSet's controller has not concluded the rollout yet",
         ),
         _ if view.updated().next().is_none() => Hold::new(
-            Reason::HalfUpgraded,
+            Reason::RolloutPending,
             format!(
                 "the pod template was changed, though not its image, and no pod is replaced for it yet{}",
                 match view.workload.strategy {
@@ -192,7 +192,7 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
             ),
         ),
         some => Hold::new(
-            Reason::HalfUpgraded,
+            Reason::RolloutPending,
             format!(
                 "a rollout that Windlass did not begin is half done: {} not replaced yet{}",
                 some.join(", "),
@@ -218,7 +218,7 @@ fn adopt_half_done(want: &Want, view: &View, record: &mut Option<Record>, partit
     }
     let Some(version) = version_of_replaced(want, view) else {
         let message = format!("{}; no replaced member tells its version yet", hold.message);
-        return halt(Hold::new(Reason::HalfUpgraded, message));
+        return halt(Hold::new(Reason::RolloutPending, message));
     };
     // Where it came from is not known any more, so it can't be reverted: from and target are the same.
     let target = Target { version, image: view.workload.image.clone() };

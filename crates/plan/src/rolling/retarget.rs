@@ -13,7 +13,9 @@ use crate::{
     reason::Reason,
     rolling::{
         gates::{list, member},
-        known::{order::Order, proof::Proof, record::Record, step::Decision, view::View, workload::Pod},
+        known::{
+            order::Order, record::Record, step::Decision, template_trial::TemplateTrial, view::View, workload::Pod,
+        },
         mend, poison,
         progress::note_completed,
         roll::roll,
@@ -32,7 +34,7 @@ use crate::{
 
 /// The same image under another version is no new target: a person corrected what the image contains.
 pub(crate) fn correct_version(want: &Want, view: &View, record: &mut Record) -> Result<(), Hold> {
-    if record.reverting || want.target.image != record.target.image || want.target.version == record.target.version {
+    if record.rolling_back || want.target.image != record.target.image || want.target.version == record.target.version {
         return Ok(());
     }
     if record.from == record.target {
@@ -45,7 +47,7 @@ pub(crate) fn correct_version(want: &Want, view: &View, record: &mut Record) -> 
 
 /// Whether a person wants to go back to where the unfinished upgrade came from. A revert itself is finished first.
 pub(crate) fn is_revert(want: &Want, record: &Record) -> bool {
-    want.target == record.from && want.target != record.target && !record.reverting
+    want.target == record.from && want.target != record.target && !record.rolling_back
 }
 
 /// Whether any pod has begun to change for the upgrade that is under way, whatever template stands by now. Until the template was seen, none
@@ -90,9 +92,9 @@ pub(crate) fn revert(want: &Want, view: &View, record: &mut Record, partition: u
         record.abandoned.extend(replaced);
     }
     std::mem::swap(&mut record.from, &mut record.target);
-    record.reverting = true;
+    record.rolling_back = true;
     record.revision = None;
-    record.proof = Proof::Pending;
+    record.template_trial = TemplateTrial::Running;
     record.completed.clear();
     record.stage = None;
     record.hand_over = None;
@@ -130,7 +132,7 @@ pub(crate) fn is_due(want: &Want, view: &View, record: &Record, now: Timestamp) 
         // A target that can't be reached is given up all the same (H44).
         Order::ReverseOrdinal => {
             let untouched =
-                !record.reverting && (!anything_replaced(view, record) || bug::active(Bug::RetargetHalfWay));
+                !record.rolling_back && (!anything_replaced(view, record) || bug::active(Bug::RetargetHalfWay));
             let due =
                 mend::needs_another_target(want, view, record, now)? || untouched || is_adopted(want, view, record);
             // What has led counts as well as what is left behind (H15).
@@ -146,7 +148,7 @@ pub(crate) fn is_due(want: &Want, view: &View, record: &Record, now: Timestamp) 
 /// and whoever was replaced for the former one can go on to it. On the way back it is not known what was held where.
 fn is_adopted(want: &Want, view: &View, record: &Record) -> bool {
     let stands = want.target.image == view.workload.image && view.permitted().is_none();
-    let is_ours = record.order == Order::ReverseOrdinal && !record.reverting;
+    let is_ours = record.order == Order::ReverseOrdinal && !record.rolling_back;
     // Ours would be written to the init containers, too; as it stands, pods would be made of two versions.
     stands && is_ours && record.revision.is_some() && view.workload.images_agree
 }
@@ -198,7 +200,9 @@ fn retarget(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32,
     let from = match record.order {
         Order::ReverseOrdinal if anything_replaced(view, &record) => mend::held(view, &record).clone(),
         // What is left behind is where a revert goes, and what stands again should nobody live on the new template (H21).
-        Order::LeaderLast if record.proof == Proof::Proven || record.from == want.target => record.target.clone(),
+        Order::LeaderLast if record.template_trial == TemplateTrial::Passed || record.from == want.target => {
+            record.target.clone()
+        }
         Order::ReverseOrdinal | Order::LeaderLast => record.from.clone(),
     };
     let snapshot = snapshot_for(want, view, &record, now);
@@ -236,7 +240,7 @@ fn retarget(want: &Want, view: &View, slot: &mut Option<Record>, partition: u32,
 /// led (H15). A member that does not tell its version runs what its template says.
 pub(crate) fn retarget_is_safe(want: &Want, view: &View, record: &Record) -> Result<(), Hold> {
     let runs = view.quorum.voters().filter_map(|(_, member)| member.version.known());
-    let proven = (record.proof == Proof::Proven).then_some(&record.target.version);
+    let proven = (record.template_trial == TemplateTrial::Passed).then_some(&record.target.version);
     for version in runs.chain([&record.from.version]).chain(proven) {
         passable(want, view, &want.target, version)?;
     }

@@ -106,7 +106,7 @@ pub trait Record: Clone + Debug + PartialEq + Eq {
     fn settled(&self) -> Option<Timestamp>;
 
     /// It goes back to where an unfinished upgrade came from.
-    fn is_reverting(&self) -> bool;
+    fn is_rolling_back(&self) -> bool;
 
     /// Something is waited for, and its clock runs.
     fn is_waiting(&self) -> bool;

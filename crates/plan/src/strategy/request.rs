@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   abort ───────────────────────────────────▶ Stopped: nothing new is begun, a permit that stands is taken back
-//!   rollback, or a deadline and onDeadline ──▶ Back: everybody goes back to where it came from, and stays there
+//!   rollback, or a deadline and onDeadline ──▶ RolledBack: everybody goes back to where it came from, and stays there
 //!   retry, or another target ────────────────▶ forgotten, and every clock starts anew
 //! ```
 //! What is given up is a target. It is recorded beside the upgrade and outlives it, or a revert that has ended would begin the same
@@ -20,7 +20,7 @@ use crate::{
         contract::{Record, Strategy},
         known::{
             decision::{Decision, halt},
-            request::{GivenUp, Way},
+            request::{GivenUp, Outcome},
             want::{OnDeadline, Trigger, Want},
         },
     },
@@ -35,16 +35,17 @@ pub(crate) fn take_in<S: Strategy>(want: &Want, view: &S::View, record: Option<&
     if let Some(record) = record.filter(|_| requests.retry) {
         record.forgive();
     }
-    let instead = |way| Some(GivenUp { target: want.target.clone(), way, because: None });
+    let instead = |outcome| Some(GivenUp { target: want.target.clone(), outcome, because: None });
     if requests.abort && wanted {
-        given_up = instead(Way::Stopped);
+        given_up = instead(Outcome::Stopped);
     }
     // Where the spec says already that it goes back, there is nothing to give up.
-    let home = |record: &S::Record| if record.is_reverting() { record.target().clone() } else { record.from().clone() };
+    let home =
+        |record: &S::Record| if record.is_rolling_back() { record.target().clone() } else { record.from().clone() };
     let under_way = S::recorded(view).filter(|record| home(record) != want.target || !has_way_back(want, *record));
     if let Some(record) = under_way.filter(|_| requests.rollback) {
         let back = has_way_back(want, record) || bug::active(Bug::RolledForward);
-        given_up = instead(if back { Way::Back } else { Way::Stopped });
+        given_up = instead(if back { Outcome::RolledBack } else { Outcome::Stopped });
     }
     given_up
 }
@@ -60,7 +61,7 @@ pub(crate) fn because_of<A>(want: &Want, decision: &Decision<A>) -> GivenUp {
         Decision::Halt { on } | Decision::Wait { on, .. } => Some(format!("{}: {}", on.reason, on.message)),
         Decision::Act(_) | Decision::Done => None,
     };
-    GivenUp { target: want.target.clone(), way: Way::Back, because }
+    GivenUp { target: want.target.clone(), outcome: Outcome::RolledBack, because }
 }
 
 /// Whether the deadline that has passed means going back: only where there is a way back, and where the trouble is not a person's to
@@ -74,10 +75,10 @@ pub(crate) fn gives_up<S: Strategy>(
 ) -> bool {
     let (Some(record), Decision::Halt { on }) = (record, decision) else { return false };
     let safe = bug::active(Bug::DeadlineForcesDowngrade) || S::may_go_back(want, view, record).is_ok();
-    want.on_deadline == OnDeadline::Revert
+    want.on_deadline == OnDeadline::RollBack
         && want.trigger == Trigger::Version
         && want.target == *record.target()
-        && !record.is_reverting()
+        && !record.is_rolling_back()
         && record.from() != record.target()
         && (record.is_overdue(want, now) || matches!(on.reason, Reason::DeadlineExceeded | Reason::HandOverFailed))
         && !matches!(on.reason, Reason::MemberSealed | Reason::TokenRefused)
@@ -93,19 +94,19 @@ pub(crate) fn conclude<A>(
 ) -> Decision<A> {
     let target = &given_up.target;
     let because = given_up.because.as_ref().map(|because| format!(", because {because}")).unwrap_or_default();
-    match (given_up.way, decision) {
-        (Way::Stopped, Decision::Wait { on, .. }) if on.reason == Reason::Paused && !want.paused => {
+    match (given_up.outcome, decision) {
+        (Outcome::Stopped, Decision::Wait { on, .. }) if on.reason == Reason::Paused && !want.paused => {
             let message = format!("stopped on the way to {target}");
             halt(Hold::new(Reason::Aborted, message).and(how_to_go_back(want, record)))
         }
-        (Way::Back, Decision::Done) if !bug::active(Bug::GivenUpForgotten) => {
+        (Outcome::RolledBack, Decision::Done) if !bug::active(Bug::GivenUpForgotten) => {
             let message = format!("{target} was given up, and everybody is back where it came from{because}");
             halt(Hold::new(Reason::RolledBack, message))
         }
-        (Way::Back, Decision::Halt { on }) if on.reason == Reason::DowngradeNotAllowed => halt(on.and(&format!(
+        (Outcome::RolledBack, Decision::Halt { on }) if on.reason == Reason::DowngradeNotAllowed => halt(on.and(&format!(
             "Nothing is rolled back, and nothing goes on: set spec.requests.retry to a new value to go on to {target}"
         ))),
-        (Way::Stopped | Way::Back, decision) => decision,
+        (Outcome::Stopped | Outcome::RolledBack, decision) => decision,
     }
 }
 
@@ -131,18 +132,18 @@ pub(crate) fn instead<'a, S: Strategy>(
     given_up: &GivenUp,
 ) -> Cow<'a, Want> {
     let mut instead = want.clone();
-    match (given_up.way, record) {
-        (Way::Stopped, _) if bug::active(Bug::AbortTooLate) && record.is_some_and(Record::is_waiting) => {
+    match (given_up.outcome, record) {
+        (Outcome::Stopped, _) if bug::active(Bug::AbortTooLate) && record.is_some_and(Record::is_waiting) => {
             return Cow::Borrowed(want);
         }
-        (Way::Stopped, _) => instead.paused = true,
-        (Way::Back, Some(record)) if record.is_reverting() => instead.target = record.target().clone(),
-        (Way::Back, Some(record)) => {
+        (Outcome::Stopped, _) => instead.paused = true,
+        (Outcome::RolledBack, Some(record)) if record.is_rolling_back() => instead.target = record.target().clone(),
+        (Outcome::RolledBack, Some(record)) => {
             instead.target = record.from().clone();
             instead.allow_downgrade |= bug::active(Bug::DeadlineForcesDowngrade);
         }
-        (Way::Back, None) if bug::active(Bug::GivenUpForgotten) => return Cow::Borrowed(want),
-        (Way::Back, None) => instead.target = S::standing(want, view),
+        (Outcome::RolledBack, None) if bug::active(Bug::GivenUpForgotten) => return Cow::Borrowed(want),
+        (Outcome::RolledBack, None) => instead.target = S::standing(want, view),
     }
     Cow::Owned(instead)
 }

@@ -49,7 +49,7 @@ pub fn before<A: Step>(want: &Want, seen: &Seen, now: Timestamp) -> Result<Optio
         return Ok(None);
     }
     let next = || Err(take(want, attempt.number.saturating_add(1), now));
-    let another = attempt.spent || attempt.target != want.target;
+    let another = attempt.used || attempt.target != want.target;
     match &seen.snapshot {
         Fact::Unknown(why) => Err(wait(awaiting(attempt, &format!("what became of it is not known: {why}")), SOON)),
         // Also where it is for another upgrade: the old one must have ended before the next is asked for (H6).
@@ -83,11 +83,11 @@ pub(crate) fn attempt<S: Strategy>(
         return Some(attempt.clone());
     }
     let begins = record.is_some_and(|record| S::recorded(view).is_none_or(|before| before.target() != record.target()));
-    view.as_ref().attempt.clone().map(|attempt| Attempt { spent: attempt.spent || begins, ..attempt })
+    view.as_ref().attempt.clone().map(|attempt| Attempt { used: attempt.used || begins, ..attempt })
 }
 
 fn take<A: Step>(want: &Want, number: u32, now: Timestamp) -> Decision<A> {
-    let attempt = Attempt { number, target: want.target.clone(), since: now, spent: false };
+    let attempt = Attempt { number, target: want.target.clone(), since: now, used: false };
     Decision::Act(JobStep::TakeSnapshot { attempt }.into())
 }
 

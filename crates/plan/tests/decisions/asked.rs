@@ -18,7 +18,7 @@ use Answer::{Act, Wait};
 fn scene(at: Timestamp, about: About) -> View {
     let mut view = half_way(3, 0, 1);
     view.evictions = theirs(3, 3);
-    record_mut(&mut view).settled_since = [(name(2), noon())].into();
+    record_mut(&mut view).healthy_since = [(name(2), noon())].into();
     let asked = Some(Asked { at, about, again: Reason::AnalysisFailed });
     view.external = vec![ExternalGate { asked, ..ExternalGate::new("Analysis/errors", Outcome::Pass) }];
     view
@@ -31,7 +31,7 @@ fn at(second: i64) -> Timestamp {
 #[rstest]
 #[case::long_before(-600, Wait(Reason::AnalysisFailed))]
 #[case::at_that_moment(0, Wait(Reason::AnalysisFailed))]
-#[case::after_it(1, Act("MemberPermitted"))]
+#[case::after_it(1, Act("ReplacementAllowed"))]
 fn what_was_measured_before_the_last_member_was_well_does_not_count(#[case] asked: i64, #[case] expected: Answer) {
     let plan = rolling::plan(&want(NEW), &scene(at(asked), About::All), at(10));
     assert_eq!(answer(&plan.decision), expected, "{:?}", plan.decision);
@@ -41,12 +41,12 @@ fn what_was_measured_before_the_last_member_was_well_does_not_count(#[case] aske
 #[test]
 fn what_was_measured_while_nobody_knew_that_it_is_well_does_not_count() {
     let mut view = scene(at(9), About::All);
-    record_mut(&mut view).settled_since.clear();
+    record_mut(&mut view).healthy_since.clear();
     assert_eq!(answer(&rolling::plan(&want(NEW), &view, at(10)).decision), Wait(Reason::AnalysisFailed));
 }
 
 #[rstest]
-#[case::about_this_one(Some(name(1)), Act("MemberPermitted"))]
+#[case::about_this_one(Some(name(1)), Act("ReplacementAllowed"))]
 #[case::about_another(Some(name(2)), Wait(Reason::AnalysisFailed))]
 #[case::about_nobody(None, Wait(Reason::AnalysisFailed))]
 fn a_yes_belongs_to_one_member(#[case] about: Option<MemberName>, #[case] expected: Answer) {

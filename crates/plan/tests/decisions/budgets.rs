@@ -28,16 +28,31 @@ fn two(selects_all: bool) -> Evictions {
 
 /// Three members, of which the top one is done.
 #[rstest]
-#[case::it_spares_one(theirs(3, 2), Act("MemberReplaced"), Halt(Reason::BudgetTooLoose), "LeaderLast")]
-#[case::it_lets_nobody_go(theirs(3, 3), Halt(Reason::BudgetTooTight), Act("MemberPermitted"), "lets none of 3 pods go")]
-#[case::it_spares_two(theirs(3, 1), Halt(Reason::BudgetTooLoose), Halt(Reason::BudgetTooLoose), "2 are a majority")]
-#[case::it_is_used_up(one(true, Some((3, 2, 0))), Wait(Reason::AwaitingBudget), Halt(Reason::BudgetTooLoose), "pd-pdb")]
-#[case::it_covers_others(one(true, Some((6, 5, 1))), Halt(Reason::BudgetTooLoose), Halt(Reason::BudgetTooLoose), "counts 6 pods")]
-#[case::it_covers_some(one(false, Some((3, 2, 1))), Halt(Reason::BudgetTooLoose), Halt(Reason::BudgetTooLoose), "not all")]
+#[case::it_spares_one(theirs(3, 2), Act("MemberReplaced"), Halt(Reason::DisruptionBudgetTooLoose), "LeaderLast")]
+#[case::it_lets_nobody_go(
+    theirs(3, 3),
+    Halt(Reason::DisruptionBudgetTooTight),
+    Act("ReplacementAllowed"),
+    "lets none of 3 pods go"
+)]
+#[case::it_spares_two(
+    theirs(3, 1),
+    Halt(Reason::DisruptionBudgetTooLoose),
+    Halt(Reason::DisruptionBudgetTooLoose),
+    "2 are a majority"
+)]
+#[case::it_is_used_up(one(true, Some((3, 2, 0))), Wait(Reason::AwaitingBudget), Halt(Reason::DisruptionBudgetTooLoose), "pd-pdb")]
+#[case::it_covers_others(one(true, Some((6, 5, 1))), Halt(Reason::DisruptionBudgetTooLoose), Halt(Reason::DisruptionBudgetTooLoose), "counts 6 pods")]
+#[case::it_covers_some(one(false, Some((3, 2, 1))), Halt(Reason::DisruptionBudgetTooLoose), Halt(Reason::DisruptionBudgetTooLoose), "not all")]
 #[case::it_was_not_counted(one(true, None), Wait(Reason::AwaitingBudget), Wait(Reason::AwaitingBudget), "newest spec")]
 #[case::it_was_counted_before(one(true, Some((2, 2, 0))), Wait(Reason::AwaitingBudget), Wait(Reason::AwaitingBudget), "2 of 3")]
-#[case::there_are_two(two(true), Halt(Reason::BudgetTooTight), Act("MemberPermitted"), "other")]
-#[case::there_are_two_halves(two(false), Halt(Reason::BudgetTooLoose), Halt(Reason::BudgetTooLoose), "other")]
+#[case::there_are_two(two(true), Halt(Reason::DisruptionBudgetTooTight), Act("ReplacementAllowed"), "other")]
+#[case::there_are_two_halves(
+    two(false),
+    Halt(Reason::DisruptionBudgetTooLoose),
+    Halt(Reason::DisruptionBudgetTooLoose),
+    "other"
+)]
 fn a_budget_of_somebody_else_counts_only_when(
     #[case] evictions: Evictions,
     #[case] evicted: Answer,
@@ -58,9 +73,9 @@ fn a_budget_of_somebody_else_counts_only_when(
 
 /// Before anything is written, where a person must change the budget.
 #[rstest]
-#[case::loose(theirs(3, 1), Halt(Reason::BudgetTooLoose), Halt(Reason::BudgetTooLoose))]
-#[case::sparing(theirs(3, 2), Act("TemplateWritten"), Halt(Reason::BudgetTooLoose))]
-#[case::tight(theirs(3, 3), Halt(Reason::BudgetTooTight), Act("TemplateWritten"))]
+#[case::loose(theirs(3, 1), Halt(Reason::DisruptionBudgetTooLoose), Halt(Reason::DisruptionBudgetTooLoose))]
+#[case::sparing(theirs(3, 2), Act("TemplateWritten"), Halt(Reason::DisruptionBudgetTooLoose))]
+#[case::tight(theirs(3, 3), Halt(Reason::DisruptionBudgetTooTight), Act("TemplateWritten"))]
 #[case::not_counted_yet(one(true, None), Act("TemplateWritten"), Act("TemplateWritten"))]
 fn it_is_told_before_an_upgrade_begins(
     #[case] evictions: Evictions,
@@ -75,9 +90,9 @@ fn it_is_told_before_an_upgrade_begins(
 
 /// The budget leaves a majority even when the controller's delete is not counted.
 #[rstest]
-#[case::spare(4, Act("MemberPermitted"))]
-#[case::tight(5, Act("MemberPermitted"))]
-#[case::none_to_spare(3, Halt(Reason::BudgetTooLoose))]
+#[case::spare(4, Act("ReplacementAllowed"))]
+#[case::tight(5, Act("ReplacementAllowed"))]
+#[case::none_to_spare(3, Halt(Reason::DisruptionBudgetTooLoose))]
 fn a_permit_needs_one_more_than_a_majority(#[case] keeps: u32, #[case] expected: Answer) {
     let view = View { evictions: theirs(5, keeps), ..half_way(5, 0, 1) };
     assert_eq!(answer(&decide(&want(NEW), &view)), expected);
@@ -86,7 +101,7 @@ fn a_permit_needs_one_more_than_a_majority(#[case] keeps: u32, #[case] expected:
 #[test]
 fn a_permit_is_taken_back_when_the_budget_is_loosened() {
     let view = View { evictions: theirs(3, 2), ..permitted(3, 0, 1) };
-    assert_eq!(answer(&decide(&want(NEW), &view)), Act("PermitTakenBack"));
+    assert_eq!(answer(&decide(&want(NEW), &view)), Act("ReplacementWithdrawn"));
 }
 
 #[test]
@@ -105,7 +120,7 @@ fn the_pod_is_named_with_its_budget() {
 #[rstest]
 #[case::it_is_used_up(one(true, Some((5, 4, 0))), Act("BrokenPodDeleted"))]
 #[case::it_lets_nobody_go(theirs(5, 5), Act("BrokenPodDeleted"))]
-#[case::it_is_loose(theirs(5, 2), Halt(Reason::BudgetTooLoose))]
+#[case::it_is_loose(theirs(5, 2), Halt(Reason::DisruptionBudgetTooLoose))]
 fn a_broken_pod_is_deleted_whatever_the_budget_allows(#[case] evictions: Evictions, #[case] expected: Answer) {
     let mut view = View { evictions, ..half_way_on_delete(5, 0, 0) };
     pod_mut(&mut view, 1).ready_since = None;

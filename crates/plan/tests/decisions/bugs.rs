@@ -14,15 +14,15 @@ use windlass_plan::{
         known::{
             owners::{Field, Operation, Owner},
             parked::Parked,
-            proof::Proof,
             record::Record,
             stage::HandOver,
+            template_trial::TemplateTrial,
             workload::{Evictions, Strategy},
         },
         permit, takeover,
     },
     strategy::known::{
-        request::{GivenUp, Way},
+        request::{self, GivenUp},
         snapshot::Progress,
         want::{OnDeadline, Trigger},
     },
@@ -127,7 +127,7 @@ fn a_budget_that_is_taken_away_is_replaced() {
 /// A person pauses before anybody looks at the first new member again; it serves meanwhile, and then it breaks.
 fn a_template_that_proved_itself_in_a_pause_stands() {
     let mut view = half_way_on_delete(3, 0, 1);
-    record_mut(&mut view).proof = Proof::Pending;
+    record_mut(&mut view).template_trial = TemplateTrial::Running;
     record_mut(&mut view).completed.clear();
     let paused = Want { paused: true, ..want(NEW) };
     let seen = rolling::plan(&paused, &view, noon());
@@ -284,11 +284,16 @@ fn drains_do_not_take_who_is_held_while_the_spec_cannot_be_read() {
 fn a_rollback_that_was_stopped_goes_on() {
     let mut view = half_way(3, 0, 1);
     let record = record_mut(&mut view);
-    (record.from, record.target, record.reverting) = (target(NEW), target(OLD), true);
-    view.given_up = Some(GivenUp { target: target(NEW), way: Way::Stopped, because: None });
+    (record.from, record.target, record.rolling_back) = (target(NEW), target(OLD), true);
+    view.given_up = Some(GivenUp { target: target(NEW), outcome: request::Outcome::Stopped, because: None });
     view.requests.rollback = true;
     let plan = rolling::plan(&want(NEW), &view, noon());
-    assert_eq!(plan.given_up.map(|given_up| given_up.way), Some(Way::Back), "{:?}", plan.decision);
+    assert_eq!(
+        plan.given_up.map(|given_up| given_up.outcome),
+        Some(request::Outcome::RolledBack),
+        "{:?}",
+        plan.decision
+    );
 }
 
 /// On the way back the record's ends are swapped: what is held where can't be told from it.
@@ -296,7 +301,7 @@ fn a_rollback_that_was_stopped_goes_on() {
 fn a_foreign_image_is_not_taken_on_the_way_back() {
     let mut view = half_way(3, 0, 1);
     let record = record_mut(&mut view);
-    (record.from, record.target, record.reverting) = (target(NEW), target(OLD), true);
+    (record.from, record.target, record.rolling_back) = (target(NEW), target(OLD), true);
     (record.revision, record.partition) = (Some(revision(OLD)), 3);
     (view.workload.image, view.workload.update_revision) = (image(NEWER), revision(NEWER));
     view.workload.strategy = Strategy::RollingUpdate { partition: 3 };
@@ -482,7 +487,7 @@ fn an_upgrade_that_was_given_up_is_not_begun_again() {
 
 fn a_deadline_is_no_reason_for_a_downgrade() {
     let mut world = World::new(3, 2);
-    world.want.on_deadline = OnDeadline::Revert;
+    world.want.on_deadline = OnDeadline::RollBack;
     world.run_until_replaced(1);
     world.view.quorum.leader = Fact::Known(name(2));
     let _ = world.pass();
@@ -587,7 +592,7 @@ fn a_member_that_is_behind_is_waited_for() {
 
 fn told(at: Timestamp, about: About) -> View {
     let mut view = half_way(3, 0, 1);
-    record_mut(&mut view).settled_since = [(name(2), noon())].into();
+    record_mut(&mut view).healthy_since = [(name(2), noon())].into();
     let asked = Some(Asked { at, about, again: Reason::AwaitingHook });
     view.external = vec![ExternalGate { asked, ..ExternalGate::new("Hook/ask", Outcome::Pass) }];
     view
@@ -675,8 +680,8 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 #[case(Bug::AdoptedUnknown, a_rollout_is_not_resumed_past_who_tells_no_version)]
 #[case(Bug::AdoptedDowngrade, a_rollout_that_goes_backwards_is_not_resumed)]
 #[case(Bug::UnseenTemplateUnminded, a_template_that_nobody_has_seen_lets_nobody_go)]
-#[case(Bug::PausedProofUnnoticed, a_template_that_proved_itself_in_a_pause_stands)]
-#[case(Bug::ProofForgotten, a_proven_template_stands)]
+#[case(Bug::PausedTrialUnnoticed, a_template_that_proved_itself_in_a_pause_stands)]
+#[case(Bug::TrialForgotten, a_proven_template_stands)]
 #[case(Bug::WaitsForCurrentRevision, an_upgrade_under_on_delete_ends)]
 #[case(Bug::SwitchHeldBack, a_set_is_switched_to_its_partition)]
 #[case(Bug::SwitchLeftStanding, a_switch_that_is_withdrawn_is_put_back)]

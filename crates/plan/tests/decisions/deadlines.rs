@@ -138,7 +138,7 @@ fn it_goes_on_by_itself_after_a_deadline(#[case] kind: StageKind, #[case] what: 
     let view = lacking(kind, what);
     assert_eq!(answer(&after(&view, Duration::from_hours(1))), Halt(Reason::DeadlineExceeded));
     let well = View { record: view.record, ..half_way(3, 0, 1) };
-    assert_eq!(answer(&after(&well, Duration::from_hours(1))), Act("MemberPermitted"));
+    assert_eq!(answer(&after(&well, Duration::from_hours(1))), Act("ReplacementAllowed"));
 }
 
 /// The way back has as much time for a member as the way there. One that nobody touched has no clock (C5).
@@ -188,7 +188,7 @@ fn a_hand_over_that_is_refused_is_told_with_its_answer() {
 
 #[test]
 fn a_hand_over_is_waited_for_until_its_limit_and_then_tried_again() {
-    let (view, limit) = (asked(1), want(NEW).deadlines.step_down);
+    let (view, limit) = (asked(1), want(NEW).deadlines.handover);
     assert_eq!(answer(&after(&view, Duration::ZERO)), Wait(Reason::AwaitingHandOver));
     assert_eq!(answer(&after(&view, limit.saturating_sub(TICK))), Wait(Reason::AwaitingHandOver));
 
@@ -258,7 +258,7 @@ fn an_election_after_a_member_was_done_starts_no_clock() {
 /// A pod counts as ready when it has been that for as long as its StatefulSet asks, in both orders.
 #[rstest]
 #[case::too_short(29, Wait(Reason::PodNotReady))]
-#[case::long_enough(30, Act("MemberPermitted"))]
+#[case::long_enough(30, Act("ReplacementAllowed"))]
 fn a_replaced_pod_is_ready_after_min_ready_seconds(#[case] seconds: u64, #[case] expected: Answer) {
     let mut view = half_way(3, 0, 1);
     view.workload.min_ready = Duration::from_secs(30);

@@ -152,7 +152,7 @@ fn a_revert_while_a_permit_stands_takes_it_back_first() {
     world.steps.clear();
     world.want.target = target(OLD);
     assert_eq!(world.run(), Decision::Done);
-    assert_eq!(world.steps.first().map(Step::name), Some("PermitTakenBack"));
+    assert_eq!(world.steps.first().map(Step::name), Some("ReplacementWithdrawn"));
     assert!(world.everybody_runs(OLD) && world.deleted.is_empty());
 }
 

@@ -65,7 +65,7 @@ impl Scene {
     fn soaking(&mut self, ago: Option<u64>) {
         self.want.soak = Duration::from_mins(1);
         let since = ago.map(|ago| (name(4), noon() - Duration::from_secs(ago)));
-        record_mut(&mut self.view).settled_since = since.into_iter().collect();
+        record_mut(&mut self.view).healthy_since = since.into_iter().collect();
     }
 
     /// The image shall be there before anybody stops, and on one of two nodes this became of it.
@@ -140,13 +140,13 @@ const ROWS: &[Row] = &[
     Row("LeaderKnown", Unknown, Some(Reason::LeaderUnknown), |scene| scene.view.quorum.leader = unknown()),
     Row("SpareMember", Right, None, |_| {}),
     Row("SpareMember", Right, None, |scene| scene.view = rest(3, 0)),
-    Row("SpareMember", Wrong, Some(Reason::NoSpareMember), |scene| scene.view = rest(2, 0)),
-    Row("SpareMember", Wrong, Some(Reason::NoSpareMember), |scene| scene.view = rest(1, 0)),
+    Row("SpareMember", Wrong, Some(Reason::TooFewMembers), |scene| scene.view = rest(2, 0)),
+    Row("SpareMember", Wrong, Some(Reason::TooFewMembers), |scene| scene.view = rest(1, 0)),
     Row("SpareMember", Right, None, |scene| {
         scene.view = rest(2, 0);
         scene.want.accept_downtime = true;
     }),
-    Row("SpareMember", Unknown, Some(Reason::NoSpareMember), |scene| scene.view.quorum.members = unknown()),
+    Row("SpareMember", Unknown, Some(Reason::TooFewMembers), |scene| scene.view.quorum.members = unknown()),
     Row("EveryoneSettled", Right, None, |_| {}),
     Row("EveryoneSettled", Right, None, |scene| scene.member(4).position = Fact::Known(Some(POSITION - 100))),
     Row("EveryoneSettled", Right, None, |scene| scene.member(4).position = Fact::Known(None)),
@@ -295,7 +295,7 @@ const ROWS: &[Row] = &[
     // A way back leads to where the image was.
     Row(prepull::NAME, Right, None, |scene| {
         scene.pulls(Pull::Missing);
-        record_mut(&mut scene.view).reverting = true;
+        record_mut(&mut scene.view).rolling_back = true;
     }),
     // It was asked about before the permit.
     Row(prepull::NAME, Right, None, |scene| {

@@ -5,7 +5,7 @@ use windlass_plan::{
     Fact, Step, View, Want,
     rolling::{known::stage::HandOver, takeover},
     strategy::known::{
-        request::{GivenUp, Requests, Way},
+        request::{GivenUp, Outcome, Requests},
         want::OnDeadline,
     },
 };
@@ -35,12 +35,12 @@ fn what_was_asked_for_is_asked_once_more_and_counted() {
 #[case::paused(|want: &mut Want, _: &mut View| want.paused = true)]
 #[case::a_person_says_stop(|_: &mut Want, view: &mut View| view.requests = Requests { abort: true, ..Requests::default() })]
 #[case::a_person_said_stop(|want: &mut Want, view: &mut View| {
-    view.given_up = Some(GivenUp { target: want.target.clone(), way: Way::Stopped, because: None });
+    view.given_up = Some(GivenUp { target: want.target.clone(), outcome: Outcome::Stopped, because: None });
 })]
 #[case::a_person_wants_to_go_back(|_: &mut Want, view: &mut View| view.requests = Requests { rollback: true, ..Requests::default() })]
 #[case::it_was_given_up_at_a_deadline(|want: &mut Want, view: &mut View| {
-    want.on_deadline = OnDeadline::Revert;
-    view.given_up = Some(GivenUp { target: want.target.clone(), way: Way::Back, because: None });
+    want.on_deadline = OnDeadline::RollBack;
+    view.given_up = Some(GivenUp { target: want.target.clone(), outcome: Outcome::RolledBack, because: None });
 })]
 #[case::the_old_version_is_wanted_again(|want: &mut Want, _: &mut View| want.target = target(OLD))]
 #[case::another_version_is_wanted(|want: &mut Want, _: &mut View| want.target = target(NEWER))]
@@ -61,8 +61,8 @@ fn a_hand_over_of_the_way_back_is_finished() {
     let (mut want, mut view) = scene();
     let record = record_mut(&mut view);
     std::mem::swap(&mut record.from, &mut record.target);
-    record.reverting = true;
+    record.rolling_back = true;
     want.allow_downgrade = true;
-    view.given_up = Some(GivenUp { target: want.target.clone(), way: Way::Back, because: None });
+    view.given_up = Some(GivenUp { target: want.target.clone(), outcome: Outcome::RolledBack, because: None });
     assert!(takeover::finish(&want, &view, noon()).is_some());
 }

@@ -50,7 +50,7 @@ fn an_upgrade_does_not_begin_when(#[case] change: Change, #[case] expected: Answ
 #[rstest]
 #[case::on_delete(|_: &mut Want, view: &mut View| view.workload.strategy = Strategy::OnDelete, Halt(Reason::StrategyChanged))]
 #[case::raised(|_: &mut Want, view: &mut View| view.workload.strategy = Strategy::RollingUpdate { partition: 5 }, Halt(Reason::StrategyChanged))]
-#[case::lowered(|_: &mut Want, view: &mut View| view.workload.strategy = Strategy::RollingUpdate { partition: 0 }, Act("PermitTakenBack"))]
+#[case::lowered(|_: &mut Want, view: &mut View| view.workload.strategy = Strategy::RollingUpdate { partition: 0 }, Act("ReplacementWithdrawn"))]
 #[case::another_image(|_: &mut Want, view: &mut View| {
     view.workload.image = image(NEWER);
     view.workload.strategy = Strategy::RollingUpdate { partition: 4 };
@@ -70,7 +70,7 @@ fn an_upgrade_does_not_begin_when(#[case] change: Change, #[case] expected: Answ
 }, Wait(Reason::MemberBehind))]
 #[case::a_replaced_one_is_just_close_enough(|_: &mut Want, view: &mut View| {
     member_mut(view, 4).position = Fact::Known(Some(POSITION - 100));
-}, Act("MemberPermitted"))]
+}, Act("ReplacementAllowed"))]
 #[case::somebody_wants_to_lead_more_than_the_leader(|_: &mut Want, view: &mut View| {
     member_mut(view, 1).priority = 1;
 }, Halt(Reason::LeaderPriority))]
@@ -88,7 +88,7 @@ fn an_upgrade_does_not_begin_when(#[case] change: Change, #[case] expected: Answ
         members.remove(&name(1));
     }
 }, Halt(Reason::MembersDoNotMatch))]
-#[case::nothing(|_: &mut Want, _: &mut View| {}, Act("MemberPermitted"))]
+#[case::nothing(|_: &mut Want, _: &mut View| {}, Act("ReplacementAllowed"))]
 fn an_upgrade_does_not_go_on_when(#[case] change: Change, #[case] expected: Answer) {
     let (mut want, mut view) = (want(NEW), half_way(5, 0, 1));
     // A person who is waited for lets drains go on first; here nothing of ours holds them.
@@ -156,7 +156,7 @@ fn adopted(resumed: bool) -> View {
 fn a_half_upgraded_set_is_left_alone_until_a_person_says_so() {
     let mut world = World::from(adopted(false));
     let decision = world.run();
-    assert_eq!(answer(&decision), Halt(Reason::HalfUpgraded));
+    assert_eq!(answer(&decision), Halt(Reason::RolloutPending));
     assert!(hold(&decision).message.contains("pd-0, pd-1"), "{decision:?}");
     assert_eq!((world.steps, world.view.record), (vec![], None));
 }
@@ -218,7 +218,7 @@ fn a_half_upgraded_set_that_kubernetes_may_roll_is_held_first(#[values(0, 1)] le
     view.workload.strategy = Strategy::RollingUpdate { partition: 0 };
     view.quorum.leader = Fact::Known(name(leader));
     let mut world = World::from(view);
-    let _ = world.run_until(|world| world.count("PermitTakenBack") + world.count("MemberPermitted") > 0);
+    let _ = world.run_until(|world| world.count("ReplacementWithdrawn") + world.count("ReplacementAllowed") > 0);
     assert!(world.deleted.is_empty());
     assert_eq!(world.run(), Decision::Done);
     assert!(world.everybody_runs(NEW));
@@ -248,7 +248,7 @@ fn a_quorum_that_shrinks_is_no_lonely_member() {
     view.workload.replicas = 1;
     let want = Want { accept_downtime: true, ..want(NEW) };
     let decision = decide(&want, &view);
-    assert_ne!(answer(&decision), Act("MemberPermitted"), "pd-1 leads: {decision:?}");
+    assert_ne!(answer(&decision), Act("ReplacementAllowed"), "pd-1 leads: {decision:?}");
 }
 
 #[test]

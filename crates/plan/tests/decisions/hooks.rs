@@ -103,7 +103,7 @@ fn a_hook_can_be_set_aside() {
 #[test]
 fn a_revert_asks_nobody_at_its_end() {
     let mut view = with(done(3, 0), vec![hook("Hook/last", When::AfterUpgrade, Said::Failed)]);
-    record_mut(&mut view).reverting = true;
+    record_mut(&mut view).rolling_back = true;
     assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Done);
 }
 

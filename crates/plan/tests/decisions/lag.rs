@@ -36,13 +36,17 @@ fn a_follower_that_reaches_where_the_leader_was_keeps_up() {
     assert_eq!(first.record.and_then(|record| record.stage).map(|stage| stage.kind), Some(StageKind::Sync));
     assert_eq!(answer(&look(&mut view, 0, 10_000, 10_000 - 101).decision), Wait(Reason::MemberBehind), "no later look");
     assert_eq!(answer(&look(&mut view, 1, 12_000, 9_999).decision), Wait(Reason::MemberBehind), "one entry is missing");
-    assert_eq!(answer(&look(&mut view, 2, 14_000, 10_000).decision), Act("MemberPermitted"), "and still 4000 behind");
+    assert_eq!(
+        answer(&look(&mut view, 2, 14_000, 10_000).decision),
+        Act("ReplacementAllowed"),
+        "and still 4000 behind"
+    );
 }
 
 #[test]
 fn one_that_is_close_needs_no_mark() {
     let mut view = busy();
-    assert_eq!(answer(&look(&mut view, 0, 10_000, 9_900).decision), Act("MemberPermitted"));
+    assert_eq!(answer(&look(&mut view, 0, 10_000, 9_900).decision), Act("ReplacementAllowed"));
     assert!(record_mut(&mut view).marks.is_empty());
 }
 

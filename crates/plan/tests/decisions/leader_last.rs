@@ -10,8 +10,8 @@ use windlass_plan::{
         self, handover,
         known::{
             parked::Parked,
-            proof::Proof,
             stage::HandOver,
+            template_trial::TemplateTrial,
             workload::{Evictions, Strategy},
         },
         permit,
@@ -131,7 +131,7 @@ fn a_pause_at_any_point_begins_nothing_and_costs_nothing(#[values(0, 1, 2)] lead
 #[case::two_and_the_last_leads(2, 1, 1)]
 fn one_or_two_members_need_downtime_to_be_accepted(#[case] members: u32, #[case] leader: u32, #[case] moves: usize) {
     let mut world = World::on_delete(members, leader);
-    assert_eq!(answer(&world.run()), Halt(Reason::NoSpareMember));
+    assert_eq!(answer(&world.run()), Halt(Reason::TooFewMembers));
     assert_eq!(world.steps, []);
     world.want.accept_downtime = true;
     assert_eq!(world.run(), Decision::Done);
@@ -239,7 +239,7 @@ fn a_pod_that_is_lost_after_the_switch_comes_back_as_it_was() {
 
 #[rstest]
 #[case::nothing(|_: &mut Want, _: &mut View| {}, Act("StrategySwitched"))]
-#[case::a_pod_is_outdated(|_: &mut Want, view: &mut View| pod_mut(view, 1).revision = revision("other"), Halt(Reason::HalfUpgraded))]
+#[case::a_pod_is_outdated(|_: &mut Want, view: &mut View| pod_mut(view, 1).revision = revision("other"), Halt(Reason::RolloutPending))]
 #[case::a_pod_is_not_ready(|_: &mut Want, view: &mut View| pod_mut(view, 1).ready_since = None, Wait(Reason::PodNotReady))]
 #[case::a_member_is_unhealthy(|_: &mut Want, view: &mut View| member_mut(view, 1).healthy = Fact::Known(false), Wait(Reason::MemberUnhealthy))]
 #[case::a_member_is_unknown(|_: &mut Want, view: &mut View| member_mut(view, 1).healthy = unknown(), Wait(Reason::MembersUnknown))]
@@ -331,8 +331,8 @@ fn a_set_that_is_scaled_up_at_rest_is_parked_again() {
         assert_eq!(world.run(), Decision::Done);
         assert_eq!((world.view.workload.strategy, world.view.parked), (rolling(3), Some(Parked::at(3))));
         scale_up(&mut world);
-        let (parks, decision) = (world.count("Parked"), world.run());
-        assert_eq!((decision, world.count("Parked")), (Decision::Done, parks + 1), "{:?}", world.steps);
+        let (parks, decision) = (world.count("RolloutLocked"), world.run());
+        assert_eq!((decision, world.count("RolloutLocked")), (Decision::Done, parks + 1), "{:?}", world.steps);
         assert_eq!(world.view.workload.strategy, rolling(4));
     }
 }
@@ -343,12 +343,15 @@ fn a_set_that_is_paused_or_cannot_be_read_is_parked_again() {
     assert_eq!(world.run(), Decision::Done);
     scale_up(&mut world);
     world.want.paused = true;
-    assert_eq!(answer(&world.pass()), Act("Parked"));
+    assert_eq!(answer(&world.pass()), Act("RolloutLocked"));
     world.view.workload.strategy = rolling(3);
     (world.view.parked, world.view.workload.observed) = (Some(Parked::at(3)), true);
     let plan = permit::stand_down(Trigger::Version, &world.view, &Hold::new(Reason::InvalidSpec, ""))
         .expect("there is something to do");
-    assert_eq!((answer(&plan.decision), plan.kept), (Act("Parked"), Some(Parked { before: Some(3), ..Parked::at(4) })));
+    assert_eq!(
+        (answer(&plan.decision), plan.kept),
+        (Act("RolloutLocked"), Some(Parked { before: Some(3), ..Parked::at(4) }))
+    );
 }
 
 /// What somebody else set at rest is theirs.
@@ -370,7 +373,7 @@ fn a_set_whose_parking_was_lost_is_parked_again() {
     view.workload.strategy = rolling(3);
     view.parked = Some(Parked { before: Some(3), ..Parked::at(4) });
     let plan = plan(&want(OLD), &view);
-    assert_eq!((answer(&plan.decision), plan.kept), (Act("Parked"), view.parked));
+    assert_eq!((answer(&plan.decision), plan.kept), (Act("RolloutLocked"), view.parked));
     view.workload.strategy = rolling(4);
     let plan = self::plan(&want(OLD), &view);
     assert_eq!((plan.decision, plan.kept), (Decision::Done, Some(Parked::at(4))), "seen, the other one is forgotten");
@@ -403,7 +406,7 @@ type Change = fn(&mut Want, &mut View);
 #[rstest]
 #[case::nothing(|_: &mut Want, _: &mut View| {}, Act("MemberReplaced"))]
 #[case::evictions_are_open(|_: &mut Want, view: &mut View| view.evictions = Evictions::Open, Act("EvictionsHeld"))]
-#[case::a_loose_budget(|_: &mut Want, view: &mut View| view.evictions = theirs(5, 2), Halt(Reason::BudgetTooLoose))]
+#[case::a_loose_budget(|_: &mut Want, view: &mut View| view.evictions = theirs(5, 2), Halt(Reason::DisruptionBudgetTooLoose))]
 #[case::the_leader_is_unknown(|_: &mut Want, view: &mut View| view.quorum.leader = unknown(), Wait(Reason::LeaderUnknown))]
 #[case::a_member_is_unknown(|_: &mut Want, view: &mut View| member_mut(view, 1).healthy = unknown(), Wait(Reason::MembersUnknown))]
 #[case::a_new_one_is_behind(|_: &mut Want, view: &mut View| member_mut(view, 4).position = Fact::Known(Some(0)), Wait(Reason::MemberBehind))]
@@ -529,7 +532,7 @@ fn stepping_down(attempts: u32) -> (Want, View) {
 
 #[test]
 fn a_leader_that_keeps_coming_back_is_asked_only_so_often() {
-    let later = noon() + want(NEW).deadlines.step_down;
+    let later = noon() + want(NEW).deadlines.handover;
     let ask = |attempts| {
         let (want, view) = stepping_down(attempts);
         answer(&rolling::plan(&want, &view, later).decision)
@@ -632,7 +635,7 @@ fn adopted(resumed: bool) -> View {
 #[test]
 fn a_half_upgraded_set_is_left_alone_until_a_person_says_so() {
     let mut world = World::from(adopted(false));
-    assert_eq!(answer(&world.run()), Halt(Reason::HalfUpgraded));
+    assert_eq!(answer(&world.run()), Halt(Reason::RolloutPending));
     assert_eq!((world.steps, world.view.record), (vec![], None));
 }
 
@@ -652,7 +655,7 @@ fn a_half_upgraded_set_is_finished_in_the_order_of_its_strategy(
 fn a_template_that_nobody_runs_yet_is_a_half_done_rollout() {
     let mut view = rest_on_delete(3, 1);
     (view.workload.image, view.workload.update_revision) = (image(NEW), revision(NEW));
-    assert_eq!(answer(&decide(&want(NEW), &view)), Halt(Reason::HalfUpgraded));
+    assert_eq!(answer(&decide(&want(NEW), &view)), Halt(Reason::RolloutPending));
     view.resumed = true;
     let mut world = World::from(view);
     assert_eq!(world.run(), Decision::Done);
@@ -669,5 +672,5 @@ fn an_adopted_set_whose_first_new_member_breaks_is_held() {
     (world.view.workload.image, world.view.workload.update_revision) = (image(NEW), revision(NEW));
     assert_eq!(answer(&world.run()), Halt(Reason::ImagePullFailed));
     assert_eq!((world.deleted.len(), world.templates().len()), (1, 0));
-    assert_eq!(record_mut(&mut world.view).proof, Proof::Pending);
+    assert_eq!(record_mut(&mut world.view).template_trial, TemplateTrial::Running);
 }

@@ -169,7 +169,7 @@ fn another_target_is_written_over_a_broken_one() {
     assert_eq!(world.run(), Decision::Done);
     assert!(world.everybody_runs(NEWER));
     let names: Vec<&str> = world.steps.iter().map(Step::name).take(3).collect();
-    assert_eq!(names, ["TemplateWritten", "MemberPermitted", "BrokenPodDeleted"], "permitted, or it comes back old");
+    assert_eq!(names, ["TemplateWritten", "ReplacementAllowed", "BrokenPodDeleted"], "permitted, or it comes back old");
     assert_eq!(world.permits(), [2, 1, 0]);
 }
 
@@ -214,7 +214,7 @@ fn a_revert_whose_image_is_gone_is_left_again(#[values(NEW, NEWER)] to: &str) {
     view.workload.strategy = Strategy::RollingUpdate { partition: 2 };
     let record = record_mut(&mut view);
     std::mem::swap(&mut record.from, &mut record.target);
-    (record.reverting, record.revision, record.partition) = (true, Some(revision(OLD)), 2);
+    (record.rolling_back, record.revision, record.partition) = (true, Some(revision(OLD)), 2);
     let pod = pod_mut(&mut view, 2);
     (pod.ready_since, pod.trouble) = (None, Some(pull()));
     member_mut(&mut view, 2).healthy = Fact::Known(false);
@@ -228,7 +228,7 @@ fn a_revert_whose_image_is_gone_is_left_again(#[values(NEW, NEWER)] to: &str) {
         })
     );
     let record = mend.record.expect("recorded first");
-    assert_eq!((&record.from, record.reverting), (&target(OLD), false), "what is held is where a revert goes");
+    assert_eq!((&record.from, record.rolling_back), (&target(OLD), false), "what is held is where a revert goes");
     view.record = Some(record);
     view.workload.strategy = Strategy::RollingUpdate { partition: 3 };
     (view.workload.image, view.workload.update_revision) = (image(to), revision(to));
@@ -275,7 +275,7 @@ fn a_broken_one_below_sound_ones_is_reverted_first() {
     (view.workload.image, view.workload.update_revision) = (image(OLD), revision(OLD));
     let record = record_mut(&mut view);
     std::mem::swap(&mut record.from, &mut record.target);
-    (record.reverting, record.revision, record.partition) = (true, Some(revision(OLD)), 5);
+    (record.rolling_back, record.revision, record.partition) = (true, Some(revision(OLD)), 5);
     record.abandoned = [name(2), name(3), name(4)].into();
     let pod = pod_mut(&mut view, 2);
     (pod.ready_since, pod.trouble) = (None, Some(crash()));
@@ -301,36 +301,36 @@ type Change = fn(&mut Want, &mut View);
 #[rstest]
 #[case::nothing(|_: &mut Want, _: &mut View| {}, Act("BrokenPodDeleted"))]
 #[case::it_is_ready(|_: &mut Want, view: &mut View| pod_mut(view, 2).ready_since = Some(noon()), Wait(Reason::AwaitingReplacement))]
-#[case::it_is_healthy(|_: &mut Want, view: &mut View| member_mut(view, 2).healthy = Fact::Known(true), Act("PermitTakenBack"))]
+#[case::it_is_healthy(|_: &mut Want, view: &mut View| member_mut(view, 2).healthy = Fact::Known(true), Act("ReplacementWithdrawn"))]
 #[case::its_health_is_unknown(|_: &mut Want, view: &mut View| member_mut(view, 2).healthy = unknown(), Act("BrokenPodDeleted"))]
 #[case::it_is_ready_and_its_health_is_unknown(|_: &mut Want, view: &mut View| {
     pod_mut(view, 2).ready_since = Some(noon());
     member_mut(view, 2).healthy = unknown();
-}, Act("PermitTakenBack"))]
+}, Act("ReplacementWithdrawn"))]
 #[case::it_and_another_are_unknown(|_: &mut Want, view: &mut View| {
     member_mut(view, 2).healthy = unknown();
     member_mut(view, 1).healthy = unknown();
-}, Act("PermitTakenBack"))]
+}, Act("ReplacementWithdrawn"))]
 #[case::it_was_not_given_up_and_its_health_is_unknown(|_: &mut Want, view: &mut View| {
     record_mut(view).abandoned.clear();
     member_mut(view, 2).healthy = unknown();
-}, Act("PermitTakenBack"))]
-#[case::it_leads(|_: &mut Want, view: &mut View| view.quorum.leader = Fact::Known(name(2)), Act("PermitTakenBack"))]
-#[case::the_leader_is_unknown(|_: &mut Want, view: &mut View| view.quorum.leader = unknown(), Act("PermitTakenBack"))]
-#[case::another_is_unhealthy(|_: &mut Want, view: &mut View| member_mut(view, 1).healthy = Fact::Known(false), Act("PermitTakenBack"))]
-#[case::another_is_unknown(|_: &mut Want, view: &mut View| member_mut(view, 1).healthy = unknown(), Act("PermitTakenBack"))]
-#[case::another_is_gone(|_: &mut Want, view: &mut View| remove_pod(view, 0), Act("PermitTakenBack"))]
-#[case::it_is_paused(|want: &mut Want, _: &mut View| want.paused = true, Act("PermitTakenBack"))]
-#[case::the_old_one_is_wanted(|want: &mut Want, _: &mut View| want.target = target(OLD), Act("PermitTakenBack"))]
+}, Act("ReplacementWithdrawn"))]
+#[case::it_leads(|_: &mut Want, view: &mut View| view.quorum.leader = Fact::Known(name(2)), Act("ReplacementWithdrawn"))]
+#[case::the_leader_is_unknown(|_: &mut Want, view: &mut View| view.quorum.leader = unknown(), Act("ReplacementWithdrawn"))]
+#[case::another_is_unhealthy(|_: &mut Want, view: &mut View| member_mut(view, 1).healthy = Fact::Known(false), Act("ReplacementWithdrawn"))]
+#[case::another_is_unknown(|_: &mut Want, view: &mut View| member_mut(view, 1).healthy = unknown(), Act("ReplacementWithdrawn"))]
+#[case::another_is_gone(|_: &mut Want, view: &mut View| remove_pod(view, 0), Act("ReplacementWithdrawn"))]
+#[case::it_is_paused(|want: &mut Want, _: &mut View| want.paused = true, Act("ReplacementWithdrawn"))]
+#[case::the_old_one_is_wanted(|want: &mut Want, _: &mut View| want.target = target(OLD), Act("ReplacementWithdrawn"))]
 #[case::the_template_is_not_seen(|_: &mut Want, view: &mut View| view.workload.observed = false, Wait(Reason::AwaitingReplacement))]
-#[case::the_template_is_another(|_: &mut Want, view: &mut View| view.workload.update_revision = revision("other"), Act("PermitTakenBack"))]
-#[case::evictions_are_open(|_: &mut Want, view: &mut View| view.evictions = Evictions::Open, Act("PermitTakenBack"))]
+#[case::the_template_is_another(|_: &mut Want, view: &mut View| view.workload.update_revision = revision("other"), Act("ReplacementWithdrawn"))]
+#[case::evictions_are_open(|_: &mut Want, view: &mut View| view.evictions = Evictions::Open, Act("ReplacementWithdrawn"))]
 #[case::it_is_on_its_way_out(|_: &mut Want, view: &mut View| pod_mut(view, 2).terminating = true, Wait(Reason::PodNotReady))]
-#[case::it_was_not_given_up(|_: &mut Want, view: &mut View| record_mut(view).abandoned.clear(), Act("PermitTakenBack"))]
+#[case::it_was_not_given_up(|_: &mut Want, view: &mut View| record_mut(view).abandoned.clear(), Act("ReplacementWithdrawn"))]
 #[case::it_would_come_back_old(|_: &mut Want, view: &mut View| {
     view.workload.strategy = Strategy::RollingUpdate { partition: 3 };
     record_mut(view).partition = 3;
-}, Act("MemberPermitted"))]
+}, Act("ReplacementAllowed"))]
 fn a_broken_pod_is_deleted_only_when(#[case] change: Change, #[case] expected: Answer) {
     let (mut want, mut view) = (want(NEWER), about_to_delete());
     change(&mut want, &mut view);
@@ -389,7 +389,7 @@ fn a_lonely_broken_member_is_mended_where_downtime_is_accepted(#[case] accepted:
     (record.target, record.revision, record.abandoned) = (target(NEWER), Some(revision(NEWER)), [name(0)].into());
     let want = Want { accept_downtime: accepted, ..want(NEWER) };
     let decision = decide(&want, &view);
-    let taken_back = !accepted && answer(&decision) == Act("PermitTakenBack");
+    let taken_back = !accepted && answer(&decision) == Act("ReplacementWithdrawn");
     assert!(taken_back || answer(&decision) == expected, "{decision:?}");
 }
 

@@ -233,7 +233,7 @@ fn what_they_left_is_taken_as_it_is_when_a_person_resumes() {
     assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Halt(Reason::FieldOwned));
     view.resumed = true;
     view.workload.current_revision = revision(NEW);
-    assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Act("Parked"));
+    assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Act("RolloutLocked"));
     let mut view = reset(&half_way_on_delete(3, 0, 3), 0);
     record_mut(&mut view).contest = Some(Contest { by: ARGO.into(), holds: 1, held: true });
     view.resumed = true;
@@ -247,7 +247,7 @@ fn a_partition_that_they_left_open_is_held_when_a_person_resumes() {
     record_mut(&mut view).contest = Some(Contest { by: ARGO.into(), holds: 1, held: true });
     view.resumed = true;
     let first = plan(&want(NEW), &view);
-    assert_eq!(answer(&first.decision), Answer::Act("PermitTakenBack"));
+    assert_eq!(answer(&first.decision), Answer::Act("ReplacementWithdrawn"));
     let view = as_seen(written(&view, &first), |seen| seen.resumed = false);
     assert_eq!(answer(&decide(&want(NEW), &view)), Answer::Act("HandOver"));
     // What was never held is taken over likewise.
@@ -260,7 +260,7 @@ fn a_partition_that_they_left_open_is_held_when_a_person_resumes() {
 fn a_pause_does_not_keep_it_from_being_held() {
     let paused = Want { paused: true, ..want(NEW) };
     let view = reset(&held(&rest(3, 2)), 0);
-    assert_eq!(answer(&decide(&paused, &view)), Answer::Act("PermitTakenBack"));
+    assert_eq!(answer(&decide(&paused, &view)), Answer::Act("ReplacementWithdrawn"));
 }
 
 /// Members that are replaced stay below nothing: held, they would come back as the old version (H10).
@@ -289,7 +289,7 @@ fn a_partition_that_is_set_back_before_anybody_looks_is_foreign() {
     view.workload.image = image(NEW);
     view.workload.update_revision = revision(NEW);
     let told = plan(&want(NEW), &view);
-    assert_eq!(answer(&told.decision), Answer::Act("PermitTakenBack"));
+    assert_eq!(answer(&told.decision), Answer::Act("ReplacementWithdrawn"));
     assert!(told.record.unwrap().contest.is_some());
 }
 
@@ -374,7 +374,7 @@ fn an_image_that_is_set_back_half_way_is_reported_by_name() {
     view.workload.update_revision = revision(OLD);
     view.owners = owned_by(vec![apply(ARGO, &[Field::Image])]);
     let first = plan(&want(NEW), &view);
-    assert_eq!(answer(&first.decision), Answer::Act("PermitTakenBack"), "pd-2 would go back at once");
+    assert_eq!(answer(&first.decision), Answer::Act("ReplacementWithdrawn"), "pd-2 would go back at once");
     view.record = first.record;
     view.workload.strategy = Strategy::RollingUpdate { partition: 3 };
     pod_mut(&mut view, 2).ready_since = Some(noon());

@@ -209,5 +209,5 @@ fn a_learner_takes_a_permit_back() {
     let mut view = crate::support::permitted(3, 0, 1);
     crate::support::add_learner(&mut view, "pd-9");
     let decision = rolling::plan(&want(crate::support::NEW), &view, noon()).decision;
-    assert_eq!(answer(&decision), Answer::Act("PermitTakenBack"));
+    assert_eq!(answer(&decision), Answer::Act("ReplacementWithdrawn"));
 }

@@ -51,7 +51,7 @@ fn a_short_pause_takes_a_permit_back_and_gives_it_again() {
     world.want.paused = false;
     assert_eq!(world.run(), Decision::Done);
     assert_eq!(world.permits(), [2, 2, 1, 0]);
-    assert_eq!(world.count("PermitTakenBack"), 1);
+    assert_eq!(world.count("ReplacementWithdrawn"), 1);
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn a_permit_that_was_taken_back_is_given_again_when_all_is_well() {
     let _ = world.run_until(|world| world.permits().len() == 2);
     member_mut(&mut world.view, 1).healthy = unknown();
     let _ = world.pass();
-    assert_eq!((world.count("PermitTakenBack"), partition(&world.view)), (1, Some(4)));
+    assert_eq!((world.count("ReplacementWithdrawn"), partition(&world.view)), (1, Some(4)));
     member_mut(&mut world.view, 1).healthy = Fact::Known(true);
     assert_eq!(world.run(), Decision::Done);
     assert!(world.everybody_runs(NEW));
@@ -77,7 +77,7 @@ fn leadership_that_moves_onto_the_permitted_one_is_handed_over_again() {
     let _ = world.run_until(|world| world.permits().len() == 1);
     world.view.quorum.leader = Fact::Known(name(2));
     assert_eq!(world.run(), Decision::Done);
-    assert_eq!((world.count("PermitTakenBack"), world.count("HandOver")), (1, 2));
+    assert_eq!((world.count("ReplacementWithdrawn"), world.count("HandOver")), (1, 2));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_permit_of_somebody_else_is_taken_back() {
     let record = record_mut(&mut view);
     (record.partition, record.previous_partitions) = (3, [4].into());
     let decision = decide(&want(NEW), &view);
-    assert_eq!(answer(&decision), Answer::Act("PermitTakenBack"));
+    assert_eq!(answer(&decision), Answer::Act("ReplacementWithdrawn"));
     assert_eq!(hold(&decision).reason, Reason::FieldOwned);
 }
 
@@ -147,7 +147,7 @@ fn a_partition_that_permits_more_than_one_is_taken_back() {
     view.workload.strategy = Strategy::RollingUpdate { partition: 0 };
     record_mut(&mut view).move_partition(3, 0);
     let decision = decide(&want(NEW), &view);
-    assert_eq!(answer(&decision), Answer::Act("PermitTakenBack"), "{decision:?}");
+    assert_eq!(answer(&decision), Answer::Act("ReplacementWithdrawn"), "{decision:?}");
     assert_eq!(hold(&decision).reason, Reason::QuorumAtRisk);
 }
 

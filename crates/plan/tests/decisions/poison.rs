@@ -8,8 +8,8 @@ use windlass_plan::{
     rolling::{
         self,
         known::{
-            proof::Proof,
             stage::{Stage, StageKind},
+            template_trial::TemplateTrial,
             workload::{Evictions, Strategy},
         },
         poison,
@@ -34,7 +34,7 @@ fn poisoned() -> View {
     (pod.ready_since, pod.trouble) = (None, Some(crash()));
     member_mut(&mut view, 2).healthy = Fact::Known(false);
     let record = record_mut(&mut view);
-    (record.proof, record.stage) = (Proof::Pending, Some(stage(StageKind::Replace, 2)));
+    (record.template_trial, record.stage) = (TemplateTrial::Running, Some(stage(StageKind::Replace, 2)));
     view
 }
 
@@ -42,7 +42,7 @@ fn poisoned() -> View {
 fn put_back() -> View {
     let mut view = poisoned();
     (view.workload.image, view.workload.update_revision) = (image(OLD), revision(OLD));
-    record_mut(&mut view).proof = Proof::PutBack;
+    record_mut(&mut view).template_trial = TemplateTrial::Reverted;
     view
 }
 
@@ -57,7 +57,7 @@ type Change = fn(&mut Want, &mut View);
 #[case::named_trouble_and_paused(|want: &mut Want, _: &mut View| want.paused = true, Act("TemplateWritten"))]
 #[case::another_is_gone_as_well(|_: &mut Want, view: &mut View| remove_pod(view, 1), Act("TemplateWritten"))]
 #[case::no_trouble_yet(|_: &mut Want, view: &mut View| pod_mut(view, 2).trouble = None, Wait(Reason::PodNotReady))]
-#[case::somebody_serves_already(|_: &mut Want, view: &mut View| record_mut(view).proof = Proof::Proven, Wait(Reason::CrashLooping))]
+#[case::somebody_serves_already(|_: &mut Want, view: &mut View| record_mut(view).template_trial = TemplateTrial::Passed, Wait(Reason::CrashLooping))]
 #[case::its_clock_ran_out_while_it_is_silent(|_: &mut Want, view: &mut View| {
     pod_mut(view, 2).ready_since = Some(noon());
     member_mut(view, 2).healthy = unknown();
@@ -86,7 +86,7 @@ fn a_template_is_put_back_at_once_when(#[case] change: Change, #[case] expected:
     assert_eq!(answer(&told.decision), expected, "{:?}", told.decision);
     if expected == Act("TemplateWritten") {
         assert_eq!(told.decision, back());
-        assert_eq!(told.record.map(|record| record.proof), Some(Proof::PutBack), "recorded first");
+        assert_eq!(told.record.map(|record| record.template_trial), Some(TemplateTrial::Reverted), "recorded first");
     }
 }
 
@@ -97,7 +97,7 @@ fn it_is_told_at_once_and_a_person_is_called_at_the_deadline() {
     let soon = at(Duration::ZERO);
     assert_eq!(answer(&soon), Wait(Reason::CrashLooping));
     let late = at(want(NEW).deadlines.ready);
-    assert_eq!(answer(&late), Halt(Reason::TemplatePutBack));
+    assert_eq!(answer(&late), Halt(Reason::TemplateReverted));
     for decision in [&soon, &late] {
         let message = &hold(decision).message;
         assert!(message.contains("pd-2") && message.contains(OLD) && message.contains("put back"), "{message}");
@@ -119,7 +119,7 @@ fn it_is_told_at_once_and_a_person_is_called_at_the_deadline() {
 #[case::nobody_runs_it_any_more(|_: &mut Want, view: &mut View| {
     *pod_mut(view, 2) = crate::support::pod(2, OLD);
     *member_mut(view, 2) = crate::support::member(2, OLD);
-}, Halt(Reason::TemplatePutBack))]
+}, Halt(Reason::TemplateReverted))]
 #[case::the_strategy_is_another(|_: &mut Want, view: &mut View| {
     view.workload.strategy = Strategy::RollingUpdate { partition: 0 };
 }, Act("StrategyPutBack"))]
@@ -136,20 +136,20 @@ fn nobody_is_touched_while_it_is_put_back(#[case] change: Change, #[case] expect
 fn evictions_stay_held_while_the_broken_one_is_down() {
     let mut view = put_back();
     let late = noon() + Duration::from_hours(1);
-    assert_eq!(answer(&rolling::plan(&want(NEW), &view, late).decision), Halt(Reason::TemplatePutBack));
+    assert_eq!(answer(&rolling::plan(&want(NEW), &view, late).decision), Halt(Reason::TemplateReverted));
     // Ready, and not joined: still down because of us.
     pod_mut(&mut view, 2).ready_since = Some(noon());
     pod_mut(&mut view, 2).trouble = None;
     let told = plan(&want(NEW), &view);
     view.record = told.record;
-    assert_eq!(answer(&rolling::plan(&want(NEW), &view, late).decision), Halt(Reason::TemplatePutBack));
+    assert_eq!(answer(&rolling::plan(&want(NEW), &view, late).decision), Halt(Reason::TemplateReverted));
 }
 
 /// [`NEW`] is broken, its first member waits for it, and a person is called.
 fn broken() -> World {
     let mut world = World::on_delete(3, 0);
     world.broken = [NEW].into();
-    assert_eq!(answer(&world.run()), Halt(Reason::TemplatePutBack));
+    assert_eq!(answer(&world.run()), Halt(Reason::TemplateReverted));
     assert_eq!((world.deleted.len(), world.templates()), (1, vec![image(NEW).as_str(), image(OLD).as_str()]));
     assert_eq!(world.view.evictions, Evictions::HeldByUs);
     world
@@ -195,7 +195,7 @@ fn it_is_tried_again_when_a_person_resumes() {
     *pod_mut(&mut world.view, 2) = crate::support::pod(2, OLD);
     *member_mut(&mut world.view, 2) = crate::support::member(2, OLD);
     world.broken.clear();
-    assert_eq!(answer(&world.run()), Halt(Reason::TemplatePutBack), "until then it is not");
+    assert_eq!(answer(&world.run()), Halt(Reason::TemplateReverted), "until then it is not");
     assert_eq!(world.view.evictions, Evictions::Open, "drains go on while a person is waited for");
     world.view.resumed = true;
     let _ = world.pass();
@@ -227,7 +227,7 @@ fn a_revert_that_nobody_can_live_on_is_put_back() {
     assert_eq!(world.run(), Decision::Done);
     world.broken = [OLD].into();
     world.want.target = target(OLD);
-    assert_eq!(answer(&world.run()), Halt(Reason::TemplatePutBack));
+    assert_eq!(answer(&world.run()), Halt(Reason::TemplateReverted));
     assert_eq!(world.view.workload.image, image(NEW));
     world.want.target = target(NEW);
     assert_eq!(world.run(), Decision::Done);
@@ -243,7 +243,7 @@ fn a_member_of_another_version_is_no_reason_to_go_back(#[case] led: Option<&str>
     view.evictions = theirs(3, 2);
     member_mut(&mut view, 2).version = Fact::Known(version(NEWER));
     let record = record_mut(&mut view);
-    (record.proof, record.highest_led) = (Proof::Pending, led.map(version));
+    (record.template_trial, record.highest_led) = (TemplateTrial::Running, led.map(version));
     record.stage = Some(stage(StageKind::Join, 2));
     let late = rolling::plan(&want(NEW), &view, noon() + Duration::from_hours(1)).decision;
     assert_eq!(answer(&late), expected, "{late:?}");
@@ -264,8 +264,8 @@ fn a_member_of_another_version_is_no_reason_to_go_back(#[case] led: Option<&str>
     record_mut(view).revision = None;
     pod_mut(view, 2).ready_since = Some(noon());
 }, None)]
-#[case::somebody_has_served(|view: &mut View| record_mut(view).proof = Proof::Proven, None)]
-#[case::it_is_put_back_already(|view: &mut View| record_mut(view).proof = Proof::PutBack, None)]
+#[case::somebody_has_served(|view: &mut View| record_mut(view).template_trial = TemplateTrial::Passed, None)]
+#[case::it_is_put_back_already(|view: &mut View| record_mut(view).template_trial = TemplateTrial::Reverted, None)]
 #[case::somebody_wrote_another(|view: &mut View| view.workload.image = image(NEWER), None)]
 #[case::the_strategy_is_another(|view: &mut View| view.workload.strategy = Strategy::RollingUpdate { partition: 3 }, None)]
 #[case::where_it_came_from_is_not_known(|view: &mut View| record_mut(view).from = target(NEW), None)]

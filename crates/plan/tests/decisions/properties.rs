@@ -9,13 +9,13 @@ use windlass_plan::{
     rolling::{
         self,
         known::{
-            proof::Proof,
+            template_trial::TemplateTrial,
             workload::{Evictions, Strategy as Update},
         },
     },
     strategy::known::{
         pulls::Pull,
-        request::{Requests, Way},
+        request::{Outcome, Requests},
         snapshot::{Attempt, Progress},
         step::JobStep,
         want::Trigger,
@@ -86,7 +86,7 @@ proptest! {
         let plan = plan(&want, &view);
         let record = plan.record.as_ref();
         let Some(goes) = disturbed(&plan.decision).filter(|goes| !is_lost(&view, goes)) else { return Ok(()) };
-        if want.pre_pull.is_some() && record.is_some_and(|record| !record.reverting) {
+        if want.pre_pull.is_some() && record.is_some_and(|record| !record.rolling_back) {
             let Fact::Known(pulls) = &view.pulls else { panic!("{goes} goes, and nothing is known of the nodes") };
             prop_assert!(pulls.nodes.values().all(|pull| *pull == Pull::Done), "{:?}", pulls);
         }
@@ -205,7 +205,7 @@ proptest! {
     #[test]
     fn nobody_is_disturbed_after_a_person_said_stop((want, view) in anything()) {
         let plan = plan(&want, &view);
-        if plan.given_up.is_some_and(|given_up| given_up.way == Way::Stopped) {
+        if plan.given_up.is_some_and(|given_up| given_up.outcome == Outcome::Stopped) {
             prop_assert_eq!(disturbed(&plan.decision), None);
         }
     }
@@ -246,7 +246,7 @@ proptest! {
         let Some(record) = plan.record.filter(windlass_plan::Record::is_put_back) else { return Ok(()) };
         let before = view.record.as_ref().expect("it was under way");
         if !before.is_put_back() {
-            prop_assert_eq!((before.proof, record.order), (Proof::Pending, Order::LeaderLast));
+            prop_assert_eq!((before.template_trial, record.order), (TemplateTrial::Running, Order::LeaderLast));
             prop_assert_ne!(&record.from.image, &record.target.image);
             let back = Step::WriteTemplate { image: record.from.image, strategy: Some(Update::OnDelete) };
             prop_assert_eq!(plan.decision, Decision::Act(back));
@@ -280,7 +280,7 @@ proptest! {
         if begins && want.snapshot.is_some() {
             let taken = plan.record.and_then(|record| record.snapshot);
             prop_assert!(taken.is_some_and(|taken| view.snapshot == Fact::Known(Progress::Done(taken))));
-            prop_assert!(view.attempt.as_ref().is_some_and(|attempt| !attempt.spent && attempt.target == want.target));
+            prop_assert!(view.attempt.as_ref().is_some_and(|attempt| !attempt.used && attempt.target == want.target));
         }
         if let Decision::Act(Step::Job(JobStep::TakeSnapshot { attempt })) = &plan.decision {
             prop_assert_ne!(&view.snapshot, &Fact::Known(Progress::Running), "one at a time (H6)");
@@ -333,7 +333,7 @@ proptest! {
             | (Decision::Act(Step::Replace { .. }), Decision::Act(Step::Replace { .. })) => {
                 prop_assert_eq!(&first.decision, &next.decision);
             }
-            (Decision::Act(Step::HandOver { .. }), Decision::Act(_)) if want.deadlines.step_down > Duration::ZERO => {
+            (Decision::Act(Step::HandOver { .. }), Decision::Act(_)) if want.deadlines.handover > Duration::ZERO => {
                 prop_assert_eq!(disturbed(&next.decision), None, "after {:?}", &first.decision);
             }
             // Its write is seen already.
@@ -366,13 +366,13 @@ fn arbitrary_views_lead_to_every_kind_of_decision() {
         "TemplateWritten",
         "EvictionsHeld",
         "HandOver",
-        "MemberPermitted",
-        "PermitTakenBack",
+        "ReplacementAllowed",
+        "ReplacementWithdrawn",
         "BrokenPodDeleted",
         "MemberReplaced",
         "StrategySwitched",
         "EvictionsReleased",
-        "Parked",
+        "RolloutLocked",
         "wait",
         "halt",
         "done",

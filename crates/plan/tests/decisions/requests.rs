@@ -5,7 +5,7 @@ use windlass_plan::{
     Decision, Fact, Reason,
     quorum::Complaint,
     strategy::known::{
-        request::{Requests, Way},
+        request::{Outcome, Requests},
         want::OnDeadline,
     },
 };
@@ -91,7 +91,7 @@ fn an_upgrade_can_be_stopped_before_it_begins() {
 }
 
 #[rstest]
-#[case::it_goes_back(OnDeadline::Revert, OLD, Reason::RolledBack)]
+#[case::it_goes_back(OnDeadline::RollBack, OLD, Reason::RolledBack)]
 #[case::it_stays(OnDeadline::Hold, "", Reason::ImagePullFailed)]
 fn at_a_deadline_it_does_what_was_asked_for(
     #[case] on_deadline: OnDeadline,
@@ -109,7 +109,7 @@ fn at_a_deadline_it_does_what_was_asked_for(
 #[test]
 fn under_on_delete_a_template_that_was_put_back_is_given_up_at_the_deadline() {
     let mut world = World::on_delete(3, 0);
-    world.want.on_deadline = OnDeadline::Revert;
+    world.want.on_deadline = OnDeadline::RollBack;
     world.broken = [NEW].into();
     assert_eq!(reason(&world.run()), Reason::RolledBack, "{:?}", world.steps);
     assert!(world.everybody_runs(OLD), "{:?}", world.steps);
@@ -119,7 +119,7 @@ fn under_on_delete_a_template_that_was_put_back_is_given_up_at_the_deadline() {
 #[rstest]
 fn nobody_goes_back_by_itself_after_the_new_version_has_led(#[values(false, true)] allowed: bool) {
     let mut world = World::new(3, 2);
-    world.want.on_deadline = OnDeadline::Revert;
+    world.want.on_deadline = OnDeadline::RollBack;
     world.run_until_replaced(1);
     world.view.quorum.leader = Fact::Known(crate::support::name(2));
     let _ = world.pass();
@@ -135,12 +135,12 @@ fn nobody_goes_back_by_itself_after_the_new_version_has_led(#[values(false, true
 #[test]
 fn a_sealed_member_is_a_persons_business_and_no_reason_to_go_back() {
     let mut world = half_way(World::new);
-    world.want.on_deadline = OnDeadline::Revert;
+    world.want.on_deadline = OnDeadline::RollBack;
     world.frozen = true;
     let member = member_mut(&mut world.view, 2);
     (member.healthy, member.trouble) = (Fact::Known(false), Some(Complaint::Sealed));
     let decision = world.run();
     assert_eq!(reason(&decision), Reason::MemberSealed);
     assert!(matches!(decision, Decision::Halt { .. }), "at its deadline a person is called");
-    assert_eq!(world.view.seen.given_up.map(|given_up| given_up.way), None::<Way>);
+    assert_eq!(world.view.seen.given_up.map(|given_up| given_up.outcome), None::<Outcome>);
 }

@@ -27,7 +27,7 @@ fn wanted() -> Want {
 
 /// The third attempt, made so long ago.
 fn attempt(ago: Duration) -> Attempt {
-    Attempt { number: 3, target: target(NEW), since: noon() - ago, spent: false }
+    Attempt { number: 3, target: target(NEW), since: noon() - ago, used: false }
 }
 
 fn seen(ago: Duration, snapshot: Fact<Progress>) -> View {
@@ -56,7 +56,7 @@ fn whoever_wants_none_gets_none() {
 #[test]
 fn nothing_is_written_before_the_first_attempt_and_nothing_is_recorded_but_that() {
     let plan = plan(&wanted(), &rest(3, 0));
-    let first = Attempt { number: 1, target: target(NEW), since: noon(), spent: false };
+    let first = Attempt { number: 1, target: target(NEW), since: noon(), used: false };
     assert_eq!(asked(&plan.decision), Some(&first));
     assert_eq!((plan.record, plan.attempt), (None, Some(first)));
 }
@@ -81,7 +81,7 @@ fn what_became_of_it_decides(#[case] ago: Duration, #[case] progress: Fact<Progr
 fn the_snapshot_is_in_the_record_and_is_used_up() {
     let plan = plan(&wanted(), &seen(Duration::from_secs(5), Fact::Known(Progress::Done(snapshot()))));
     assert_eq!(plan.record.expect("it begins").snapshot, Some(snapshot()));
-    assert!(plan.attempt.expect("it stays").spent);
+    assert!(plan.attempt.expect("it stays").used);
 }
 
 #[test]
@@ -95,11 +95,11 @@ fn a_job_that_is_not_there_is_asked_for_again_under_its_name() {
 #[case::what_was_taken_is_old(seen(FRESH, Fact::Known(Progress::Done(snapshot()))))]
 #[case::a_person_asks(resumed(seen(Duration::ZERO, Fact::Known(failed()))))]
 #[case::it_was_for_another_upgrade(as_seen(seen(Duration::ZERO, Fact::Known(Progress::Done(snapshot()))), |seen| seen.attempt = Some(Attempt { target: target(NEWER), ..attempt(Duration::ZERO) })))]
-#[case::another_upgrade_has_begun_with_it(as_seen(seen(Duration::ZERO, Fact::Known(Progress::Done(snapshot()))), |seen| seen.attempt = Some(Attempt { spent: true, ..attempt(Duration::ZERO) })))]
+#[case::another_upgrade_has_begun_with_it(as_seen(seen(Duration::ZERO, Fact::Known(Progress::Done(snapshot()))), |seen| seen.attempt = Some(Attempt { used: true, ..attempt(Duration::ZERO) })))]
 #[case::another_ones_failure_is_not_this_ones(as_seen(seen(Duration::ZERO, Fact::Known(failed())), |seen| seen.attempt = Some(Attempt { target: target(OLD), ..attempt(Duration::ZERO) })))]
 fn the_next_attempt_has_the_next_number(#[case] view: View) {
     let plan = plan(&wanted(), &view);
-    let next = Attempt { number: 4, target: target(NEW), since: noon(), spent: false };
+    let next = Attempt { number: 4, target: target(NEW), since: noon(), used: false };
     assert_eq!((asked(&plan.decision), plan.record), (Some(&next), None));
 }
 
@@ -109,9 +109,9 @@ fn the_next_attempt_has_the_next_number(#[case] view: View) {
 #[case::for_one_that_has_begun(target(NEW), true)]
 fn as_long_as_one_runs_no_other_is_asked_for(
     #[case] target: windlass_plan::strategy::known::want::Target,
-    #[case] spent: bool,
+    #[case] used: bool,
 ) {
-    let attempt = Attempt { target, spent, ..attempt(Duration::ZERO) };
+    let attempt = Attempt { target, used, ..attempt(Duration::ZERO) };
     let running = seen(Duration::ZERO, Fact::Known(Progress::Running));
     let view = as_seen(running, |seen| {
         seen.attempt = Some(attempt);

@@ -17,7 +17,7 @@ const TICK: Duration = Duration::from_nanos(1);
 fn scene() -> (Want, View) {
     let mut view = half_way(3, 0, 1);
     view.evictions = theirs(3, 3);
-    record_mut(&mut view).settled_since = [(name(2), noon())].into();
+    record_mut(&mut view).healthy_since = [(name(2), noon())].into();
     (Want { soak: SOAK, ..want(NEW) }, view)
 }
 
@@ -29,7 +29,7 @@ fn the_next_one_goes_when_the_soak_is_over_and_not_a_tick_earlier() {
     assert_eq!((on.reason, on.until, recheck), (Reason::Soaking, Some(noon() + SOAK), Duration::from_secs(599)));
     assert!(on.message.contains("pd-2") && on.message.contains("1970-01-01T12:10:00Z"), "{}", on.message);
     assert_eq!(answer(&rolling::plan(&want, &view, noon() + SOAK - TICK).decision), Answer::Wait(Reason::Soaking));
-    assert_eq!(answer(&rolling::plan(&want, &view, noon() + SOAK).decision), Answer::Act("MemberPermitted"));
+    assert_eq!(answer(&rolling::plan(&want, &view, noon() + SOAK).decision), Answer::Act("ReplacementAllowed"));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_member_that_flaps_begins_anew(#[case] flap: Flap) {
     let mut flapped = view.clone();
     flap(&mut flapped);
     let seen = rolling::plan(&want, &flapped, noon() + Duration::from_mins(9)).record;
-    assert_eq!(seen.as_ref().map(|record| record.settled_since.len()), Some(0));
+    assert_eq!(seen.as_ref().map(|record| record.healthy_since.len()), Some(0));
     let back = noon() + Duration::from_mins(9) + Duration::from_secs(1);
     let well = View { record: seen, ..view };
     let again = rolling::plan(&want, &well, back);
@@ -68,7 +68,7 @@ fn a_flap_between_two_looks_begins_anew() {
     pod_mut(&mut view, 2).ready_since = Some(back);
     let look = noon() + SOAK;
     let plan = rolling::plan(&want, &view, look);
-    assert_eq!(plan.record.unwrap().settled_since.get(&name(2)), Some(&look));
+    assert_eq!(plan.record.unwrap().healthy_since.get(&name(2)), Some(&look));
     assert_eq!(answer(&plan.decision), Answer::Wait(Reason::Soaking));
 }
 
@@ -109,6 +109,6 @@ fn how_long_a_member_took_is_measured_from_its_permit() {
     let measured = record.durations.get(&name(2)).copied().unwrap();
     assert!(measured <= world.now.duration_since(begun).unsigned_abs());
     assert!(measured > Duration::from_secs(3), "{measured:?}");
-    assert!(record.settled_since.contains_key(&name(2)));
+    assert!(record.healthy_since.contains_key(&name(2)));
     assert!(world.view.pods.iter().all(Pod::is_up));
 }

@@ -36,7 +36,7 @@ fn walk(members: u32, leader: u32) {
     assert_eq!(deleted, (0..members).rev().map(name).collect::<Vec<_>>(), "one at a time, each once (C2)");
     assert_eq!(world.count("HandOver"), expected_moves(members, leader), "the fewest moves (H16)");
     assert_eq!(world.templates(), [image(NEW)], "written once (C6)");
-    assert_eq!(world.count("PermitTakenBack"), 0);
+    assert_eq!(world.count("ReplacementWithdrawn"), 0);
     ends_at_rest(&world, members);
 }
 
@@ -45,9 +45,9 @@ fn ends_at_rest(world: &World, members: u32) {
     let names: Vec<&str> = world.steps.iter().map(Step::name).collect();
     let position = |step: &str| names.iter().position(|name| *name == step).unwrap();
     assert_eq!(names.first(), Some(&"TemplateWritten"));
-    assert!(position("EvictionsHeld") < position("MemberPermitted"), "H12: {names:?}");
+    assert!(position("EvictionsHeld") < position("ReplacementAllowed"), "H12: {names:?}");
     assert_eq!(world.count("EvictionsHeld"), 1);
-    assert_eq!(names[names.len() - 2..], ["EvictionsReleased", "Parked"], "H11, H12");
+    assert_eq!(names[names.len() - 2..], ["EvictionsReleased", "RolloutLocked"], "H11, H12");
     assert_eq!(partition(&world.view), Some(members));
     assert_eq!(world.view.evictions, Evictions::Open);
     assert_eq!(world.view.record, None);
@@ -99,7 +99,7 @@ fn a_budget_of_somebody_else_is_used_and_left_alone() {
 #[rstest]
 fn one_or_two_members_are_not_touched_unasked(#[values(1, 2)] members: u32) {
     let mut world = World::new(members, 0);
-    assert_eq!(answer(&world.run()), Answer::Halt(Reason::NoSpareMember));
+    assert_eq!(answer(&world.run()), Answer::Halt(Reason::TooFewMembers));
     assert_eq!(world.steps, []);
 }
 

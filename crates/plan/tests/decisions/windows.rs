@@ -104,7 +104,7 @@ fn outside_it_waits_until_the_very_opening(
     assert_eq!((on.reason, on.until), (Reason::WindowClosed, Some(opens)));
     assert_eq!(now + recheck, opens, "exactly then");
     assert_eq!(on.message, format!("no maintenance window is open; the next one opens at {said}"));
-    assert_eq!(answer(&rolling::plan(&want, &view, opens).decision), Answer::Act("MemberPermitted"));
+    assert_eq!(answer(&rolling::plan(&want, &view, opens).decision), Answer::Act("ReplacementAllowed"));
     assert_eq!(answer(&rolling::plan(&want, &view, opens - TICK).decision), Answer::Wait(Reason::WindowClosed));
 }
 
@@ -122,7 +122,7 @@ fn a_member_is_begun_only_if_it_will_be_done_in_time(
     record_mut(&mut view).durations = took.map(|seconds| (name(2), Duration::from_secs(seconds))).into_iter().collect();
     let decision = rolling::plan(&want, &view, moment(now)).decision;
     if begins {
-        assert_eq!(answer(&decision), Answer::Act("MemberPermitted"));
+        assert_eq!(answer(&decision), Answer::Act("ReplacementAllowed"));
         return;
     }
     let Decision::Wait { on, recheck } = decision else { panic!("it begins") };
@@ -138,7 +138,7 @@ fn windows_in_a_row_are_long_enough_together() {
     let (want, mut view) = scene(rows);
     record_mut(&mut view).durations = [(name(2), Duration::from_mins(150))].into();
     let ask = |now| answer(&rolling::plan(&want, &view, moment(now)).decision);
-    assert_eq!(ask("2026-05-05T02:00:00Z"), Answer::Act("MemberPermitted"));
+    assert_eq!(ask("2026-05-05T02:00:00Z"), Answer::Act("ReplacementAllowed"));
     assert_eq!(ask("2026-05-05T02:00:01Z"), Answer::Wait(Reason::WindowClosed));
 }
 
@@ -148,8 +148,8 @@ fn the_slowest_one_counts() {
     let minutes = |count| Duration::from_mins(count);
     record_mut(&mut view).durations = [(name(0), minutes(5)), (name(1), minutes(30)), (name(2), minutes(10))].into();
     let ask = |now| answer(&rolling::plan(&want, &view, moment(now)).decision);
-    assert_eq!(ask("2026-05-05T03:30:00Z"), Answer::Act("MemberPermitted"));
-    assert_ne!(ask("2026-05-05T03:30:01Z"), Answer::Act("MemberPermitted"));
+    assert_eq!(ask("2026-05-05T03:30:00Z"), Answer::Act("ReplacementAllowed"));
+    assert_ne!(ask("2026-05-05T03:30:01Z"), Answer::Act("ReplacementAllowed"));
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_permit_is_taken_back_when_the_window_closes() {
     let want = Want { windows: vec![window("0 2 * * *", 120, "UTC")], ..want(NEW) };
     let view = permitted(3, 0, 1);
     let ask = |now| rolling::plan(&want, &view, moment(now)).decision;
-    assert_ne!(answer(&ask("2026-05-05T03:59:59Z")), Answer::Act("PermitTakenBack"));
+    assert_ne!(answer(&ask("2026-05-05T03:59:59Z")), Answer::Act("ReplacementWithdrawn"));
     let taken = ask("2026-05-05T04:00:00Z");
     assert!(matches!(taken, Decision::Act(Step::TakeBack { .. })), "{taken:?}");
     assert_eq!(hold(&taken).reason, Reason::WindowClosed);
@@ -256,7 +256,7 @@ proptest::proptest! {
         let now = Timestamp::from_second(start - start % 60).unwrap();
         let one = window(&format!("{minute} {hour} * * *"), length, zone);
         let (want, view) = scene(vec![one]);
-        let permitted = answer(&rolling::plan(&want, &view, now).decision) == Answer::Act("MemberPermitted");
+        let permitted = answer(&rolling::plan(&want, &view, now).decision) == Answer::Act("ReplacementAllowed");
         let zone = jiff::tz::TimeZoneDatabase::bundled().get(zone).unwrap();
         let mut open = false;
         let mut shown = None;

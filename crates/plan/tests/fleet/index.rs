@@ -71,7 +71,7 @@ fn item() -> impl Strategy<Value = Item> {
 
 fn terms() -> impl Strategy<Value = Terms> {
     let tier = (image(), 1_u64..400, proptest::option::of(-300_i64..300)).prop_map(|(image, deadline, begun)| {
-        TierTerms { image, deadline: Duration::from_secs(deadline), begun_at: begun.map(at) }
+        TierTerms { image, deadline: Duration::from_secs(deadline), started_at: begun.map(at) }
     });
     let name = prop_oneof![Just(TierName(String::new())), Just(TierName("a".into()))];
     (

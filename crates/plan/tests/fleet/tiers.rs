@@ -89,7 +89,7 @@ fn e4_what_can_not_be_told_is_not_touched_and_holds_its_tier() {
     world.change(&id("e"), |item| item.manual = Fact::Unknown("no such key".into()));
     assert_eq!(names(&world.step()), BTreeSet::from(["f"]));
     world.arrive(&id("f"));
-    assert_eq!(reason(&world.step()), "ResourceUnclear");
+    assert_eq!(reason(&world.step()), "ResourceUnknown");
 }
 
 fn mute(world: &mut World, names: &[&str]) {
@@ -131,7 +131,7 @@ pub fn e4_who_says_nothing_is_no_failure_that_could_be_passed_by() {
     world.wait(600);
     assert_eq!(world.standing(first.name()), Standing::Silent);
     let plan = world.step();
-    assert_eq!((names(&plan), reason(&plan)), (BTreeSet::new(), "ResourceUnclear"), "nobody else of its tier or below");
+    assert_eq!((names(&plan), reason(&plan)), (BTreeSet::new(), "ResourceUnknown"), "nobody else of its tier or below");
     let Verdict::Wait(hold) = &plan.verdict else { panic!("{plan:?}") };
     assert!(hold.message.contains("its status has no condition UpToDate"), "{}", hold.message);
     world.arrive(&first);

@@ -296,7 +296,7 @@ impl Walk {
             let (_, tier) = terms.tier_of(&item.tier).expect("it has a tier");
             let stamped = self.world.truth.get(id).map(|stamp| stamp.at);
             // What it told when it was first seen may be as late as that.
-            let from = [Some(known.1), stamped, tier.begun_at, terms.retried_at].into_iter().flatten().max().unwrap();
+            let from = [Some(known.1), stamped, tier.started_at, terms.retried_at].into_iter().flatten().max().unwrap();
             let over = now.duration_since(from).as_secs() >= 600;
             let moving = self.world.index.standing(id).is_some_and(|(_, standing)| standing == Standing::Moving);
             assert!(!over || !moving, "walk {}: {id} is still waited for", self.seed);

@@ -113,7 +113,7 @@ impl World {
 
     /// The operator forgets everything but its record, and reads everything again.
     pub fn look_again(&mut self) {
-        let begun = |name: &TierName| self.record.tiers.get(name).and_then(|kept| kept.begun_at);
+        let begun = |name: &TierName| self.record.tiers.get(name).and_then(|kept| kept.started_at);
         let terms = self.want.terms(begun, self.record.retried_at);
         self.index = Index::new(terms, self.now);
         for (id, item) in &self.items {
@@ -151,7 +151,7 @@ impl World {
     pub fn keep(&mut self, plan: &Plan) {
         self.record = plan.record.clone();
         (self.approve, self.retry) = (false, false);
-        let begun = |name: &TierName| self.record.tiers.get(name).and_then(|kept| kept.begun_at);
+        let begun = |name: &TierName| self.record.tiers.get(name).and_then(|kept| kept.started_at);
         let terms = self.want.terms(begun, self.record.retried_at);
         if terms != *self.index.terms() {
             self.index.rebuild(terms, self.now);
@@ -225,7 +225,7 @@ impl World {
     /// Another wish.
     pub fn wish(&mut self, want: Want) {
         self.want = want;
-        let begun = |name: &TierName| self.record.tiers.get(name).and_then(|kept| kept.begun_at);
+        let begun = |name: &TierName| self.record.tiers.get(name).and_then(|kept| kept.started_at);
         self.index.rebuild(self.want.terms(begun, self.record.retried_at), self.now);
     }
 

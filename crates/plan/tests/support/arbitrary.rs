@@ -6,13 +6,13 @@ use proptest::{collection, option, prelude::*, sample};
 use windlass_plan::{
     Fact, Member, MemberName, Order, Pod, Quorum, Record, View, Want, Workload, path,
     rolling::known::{
-        proof::Proof,
         stage::{HandOver, Stage, StageKind},
+        template_trial::TemplateTrial,
         workload::{Evictions, Strategy as UpdateStrategy},
     },
     strategy::known::{
         pulls::{Pull, Pulls},
-        request::{GivenUp, Requests, Way},
+        request::{GivenUp, Outcome, Requests},
         snapshot::{Attempt, Progress},
         want::{Deadlines, OnDeadline, Target, Trigger},
     },
@@ -44,7 +44,7 @@ fn fact<T: Clone + std::fmt::Debug>(value: impl Strategy<Value = T>) -> impl Str
 fn any_want() -> impl Strategy<Value = Want> {
     let seconds = || (0_u64..400).prop_map(Duration::from_secs);
     let deadlines = (seconds(), seconds(), seconds(), seconds())
-        .prop_map(|(step_down, ready, health, sync)| Deadlines { step_down, ready, health, sync });
+        .prop_map(|(handover, ready, health, sync)| Deadlines { handover, ready, health, sync });
     let switches = (prop::bool::weighted(0.1), any::<bool>(), any::<bool>());
     let orders = sample::select(vec![None, Some(Order::ReverseOrdinal), Some(Order::LeaderLast)]);
     let path = prop_oneof![Just(path::PD), Just(path::ETCD)];
@@ -67,11 +67,11 @@ fn any_want() -> impl Strategy<Value = Want> {
 }
 
 fn any_attempt() -> impl Strategy<Value = Attempt> {
-    (0_u32..9, any_target(), 0_i64..5_000, any::<bool>()).prop_map(|(number, target, ago, spent)| Attempt {
+    (0_u32..9, any_target(), 0_i64..5_000, any::<bool>()).prop_map(|(number, target, ago, used)| Attempt {
         number,
         target,
         since: at(noon().as_second() - ago),
-        spent,
+        used,
     })
 }
 
@@ -122,21 +122,24 @@ fn any_hand_over() -> impl Strategy<Value = HandOver> {
 fn any_record() -> impl Strategy<Value = Record> {
     let flags = (any::<bool>(), option::of(text()), collection::btree_set((0..INDICES).prop_map(super::name), 0..3));
     let stages = (option::of(any_stage()), option::of(any_hand_over()));
-    let kinds = (sample::select(ORDERS.to_vec()), sample::select(vec![Proof::Pending, Proof::PutBack, Proof::Proven]));
+    let kinds = (
+        sample::select(ORDERS.to_vec()),
+        sample::select(vec![TemplateTrial::Running, TemplateTrial::Reverted, TemplateTrial::Passed]),
+    );
     (any_target(), any_target(), flags, (0..=INDICES, 0..=INDICES), option::of(text()), stages, kinds).prop_map(
         |(
             from,
             target,
-            (reverting, seen, abandoned),
+            (rolling_back, seen, abandoned),
             (partition, previous),
             led,
             (stage, hand_over),
-            (order, proof),
+            (order, template_trial),
         )| {
             let mut record = Record::begin(order, from, target, partition, previous, at(0));
-            (record.reverting, record.revision) = (reverting, seen.map(revision));
+            (record.rolling_back, record.revision) = (rolling_back, seen.map(revision));
             (record.abandoned, record.hand_over) = (abandoned, hand_over);
-            record.proof = proof;
+            record.template_trial = template_trial;
             record.highest_led = led.map(version);
             record.stage = stage;
             record
@@ -349,11 +352,11 @@ fn poisoned(members: u32, leader: u32, odd: u32) -> View {
     let pod = pod_mut(&mut view, index);
     (pod.ready_since, pod.trouble) = (None, Some(Trouble::Unschedulable { message: "no node is left".into() }));
     member_mut(&mut view, index).healthy = Fact::Known(false);
-    record_mut(&mut view).proof = Proof::Pending;
+    record_mut(&mut view).template_trial = TemplateTrial::Running;
     match odd % 3 {
         0 => {}
         1 => {
-            record_mut(&mut view).proof = Proof::PutBack;
+            record_mut(&mut view).template_trial = TemplateTrial::Reverted;
             (view.workload.image, view.workload.update_revision) = (image(OLD), revision(OLD));
         }
         _ => {
@@ -384,22 +387,24 @@ fn any_pull() -> impl Strategy<Value = Pull> {
 /// What is wanted and what is seen, of either kind.
 pub fn anything() -> impl Strategy<Value = (Want, View)> {
     let world = prop_oneof![(any_want(), any_view()), nearly_right(), nearly_right()];
-    let given_up = option::weighted(0.2, sample::select(vec![Way::Stopped, Way::Back]));
+    let given_up = option::weighted(0.2, sample::select(vec![Outcome::Stopped, Outcome::RolledBack]));
     let habits = (
         sample::select(vec![Trigger::Version, Trigger::Version, Trigger::Template]),
-        sample::select(vec![OnDeadline::Hold, OnDeadline::Revert]),
+        sample::select(vec![OnDeadline::Hold, OnDeadline::RollBack]),
     );
     let nodes = fact(collection::btree_map("[a-c]", any_pull(), 0..4));
     let pulls = (option::weighted(0.3, Just(Duration::from_mins(10))), nodes);
-    (world, any_requests(), given_up, habits, pulls).prop_map(|((mut want, mut view), requests, way, habits, pulls)| {
-        let image = view.record.as_ref().map_or(&want.target, |record| &record.target).image.clone();
-        (want.pre_pull, view.pulls) = (pulls.0, known_as(pulls.1, |nodes| Pulls { image, nodes }));
-        (want.trigger, want.on_deadline) = habits;
-        if want.trigger == Trigger::Template {
-            want.target.image.clone_from(&view.workload.image);
-        }
-        view.requests = requests;
-        view.given_up = way.map(|way| GivenUp { target: want.target.clone(), way, because: None });
-        (want, view)
-    })
+    (world, any_requests(), given_up, habits, pulls).prop_map(
+        |((mut want, mut view), requests, outcome, habits, pulls)| {
+            let image = view.record.as_ref().map_or(&want.target, |record| &record.target).image.clone();
+            (want.pre_pull, view.pulls) = (pulls.0, known_as(pulls.1, |nodes| Pulls { image, nodes }));
+            (want.trigger, want.on_deadline) = habits;
+            if want.trigger == Trigger::Template {
+                want.target.image.clone_from(&view.workload.image);
+            }
+            view.requests = requests;
+            view.given_up = outcome.map(|outcome| GivenUp { target: want.target.clone(), outcome, because: None });
+            (want, view)
+        },
+    )
 }

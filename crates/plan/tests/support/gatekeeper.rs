@@ -120,7 +120,7 @@ impl Gatekeeper {
     fn object_to_template(&mut self, step: &Step, want: &Want, view: &View, now: Timestamp) {
         let record = view.record.as_ref().expect("recorded before the act");
         let target = Some(record.target.clone());
-        if std::mem::replace(&mut self.written, target.clone()) == target || record.reverting {
+        if std::mem::replace(&mut self.written, target.clone()) == target || record.rolling_back {
             return;
         }
         let aside = |gate: &str| want.overrides.get(gate).is_some_and(|until| now < *until);

@@ -20,9 +20,9 @@ use windlass_plan::{
         self,
         known::{
             owners::{Field, Operation, Owner, Owners},
-            proof::Proof,
             stage::{Stage, StageKind},
             step::Plan,
+            template_trial::TemplateTrial,
             workload::{Budget, Counts, Evictions, Revision, Strategy},
         },
     },
@@ -88,7 +88,7 @@ pub fn want(to: &str) -> Want {
         allow_downgrade: false,
         accept_downtime: false,
         deadlines: Deadlines {
-            step_down: Duration::from_secs(30),
+            handover: Duration::from_secs(30),
             ready: Duration::from_mins(5),
             health: Duration::from_mins(2),
             sync: Duration::from_secs(90),
@@ -252,7 +252,7 @@ pub fn half_way_on_delete(members: u32, leader: u32, replaced: u32) -> View {
     }
     let mut record = Record::begin(Order::LeaderLast, target(OLD), target(NEW), 0, 0, at(0));
     record.revision = Some(revision(NEW));
-    record.proof = if replaced == 0 { Proof::Pending } else { Proof::Proven };
+    record.template_trial = if replaced == 0 { TemplateTrial::Running } else { TemplateTrial::Passed };
     view.record = Some(record);
     view.evictions = Evictions::HeldByUs;
     view
@@ -303,7 +303,7 @@ pub fn unknown<T>() -> Fact<T> {
 
 /// A snapshot that was taken.
 pub fn snapshot() -> Snapshot {
-    Snapshot { bytes: 4096, sha256: "5f".repeat(32), place: "volume backups/pd/1.db".into() }
+    Snapshot { bytes: 4096, sha256: "5f".repeat(32), location: "volume backups/pd/1.db".into() }
 }
 
 pub fn partition(view: &View) -> Option<u32> {

@@ -173,10 +173,10 @@ impl World {
 
     /// Nobody is taken down whose node lacks the image.
     fn object_to_pulls(&self, pod: &MemberName) {
-        let reverting = self.view.record.as_ref().is_some_and(|record| record.reverting);
+        let rolling_back = self.view.record.as_ref().is_some_and(|record| record.rolling_back);
         let aside = self.want.overrides.get("ImagePulled").is_some_and(|until| self.now < *until);
         let (Some(record), Some(pod)) = (&self.view.record, self.view.pod(pod)) else { return };
-        if self.want.pre_pull.is_some() && !reverting && !aside {
+        if self.want.pre_pull.is_some() && !rolling_back && !aside {
             let key = (Self::node(pod.index), record.target.image.clone());
             assert!(self.pulled.contains(&key), "{} goes, and its node lacks the image", pod.name);
         }
@@ -364,7 +364,7 @@ impl World {
             Step::TakeBack { pod, partition, .. } => {
                 assert_eq!(Some(pod), highest.map(|pod| &pod.name));
                 assert_eq!(*partition, highest.map_or(0, |pod| pod.index + 1));
-                let reverts = self.view.record.as_ref().is_some_and(|record| record.reverting);
+                let reverts = self.view.record.as_ref().is_some_and(|record| record.rolling_back);
                 assert!(reverts || self.view.updated().all(|pod| pod.index >= *partition), "H10");
             }
             Step::DeletePod { pod, uid, .. } => {
@@ -586,7 +586,7 @@ pub fn random_story(seed: u64) {
             return;
         }
         world.view.resumed =
-            matches!(&decision, Decision::Halt { on } if on.reason == windlass_plan::Reason::TemplatePutBack);
+            matches!(&decision, Decision::Halt { on } if on.reason == windlass_plan::Reason::TemplateReverted);
     }
     let last = world.pass();
     panic!("story {seed} never ends: {last:?} after {:#?} in {:#?}", world.steps, world.view)

@@ -300,7 +300,7 @@ fn line(entry: &Entry) -> Option<String> {
                         at("/spec/version"),
                         at("/status/conditions/0/message"),
                         at("/status/upgrade/stage"),
-                        at("/status/election/id")
+                        at("/status/operator/identity")
                     )
                 }
                 "pods" => format!(
@@ -321,7 +321,7 @@ fn line(entry: &Entry) -> Option<String> {
                     "{} batch {} {} {}",
                     at("/metadata/generation"),
                     at("/status/batch"),
-                    at("/status/election"),
+                    at("/status/operator"),
                     said(after),
                 ),
                 "events" => at("/note"),

@@ -76,11 +76,11 @@ impl Hooks {
             (true, false) => {
                 let completed = std::mem::take(&mut jobs.completed);
                 let before = change.before.as_deref();
-                let reverting = before.and_then(|before| before.pointer("/status/upgrade/reverting"));
+                let rolling_back = before.and_then(|before| before.pointer("/status/upgrade/rollingBack"));
                 let overrides = spec.pointer("/gates/overrides").and_then(Value::as_array);
                 let of_hooks = |one: &Value| one["gate"].as_str().is_some_and(|gate| gate.starts_with("Hook/"));
                 let aside = overrides.is_some_and(|overrides| overrides.iter().any(of_hooks));
-                completed.len() < jobs.before + jobs.after && reverting != Some(&Value::Bool(true)) && !aside
+                completed.len() < jobs.before + jobs.after && rolling_back != Some(&Value::Bool(true)) && !aside
             }
             (_, true) => false,
         }

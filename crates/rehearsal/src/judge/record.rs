@@ -285,9 +285,9 @@ pub(super) fn claims(change: &Change) -> Option<bool> {
     if change.resource != QUORUM_CLUSTERS {
         return None;
     }
-    let election = change.after.as_deref()?.pointer("/status/election")?;
-    let acts = election["id"].as_str()?.split('/').any(|part| part == change.user);
-    acts.then(|| election["settled"] == true)
+    let operator = change.after.as_deref()?.pointer("/status/operator")?;
+    let acts = operator["identity"].as_str()?.split('/').any(|part| part == change.user);
+    acts.then(|| operator["predecessorDone"] == true)
 }
 
 /// The StatefulSet that a write of a QuorumCluster is about, and the spec that was written.
@@ -303,7 +303,7 @@ fn read(spec: &Value) -> Wish {
         follows: spec["trigger"] == "Template",
         allow_downgrade: allows("/policy/allowDowngrade"),
         accept_downtime: allows("/policy/acceptDowntime"),
-        may_return: !spec["requests"]["rollback"].is_null() || spec["onDeadline"] == "Revert",
+        may_return: !spec["requests"]["rollback"].is_null() || spec["onDeadline"] == "RollBack",
     }
 }
 

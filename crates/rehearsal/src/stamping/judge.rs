@@ -50,7 +50,7 @@ fn reserved(fleet: &Value, name: &str, dicom: &Value) -> bool {
 
 /// When whoever acts took over.
 fn claimed(fleet: &Value) -> Option<Timestamp> {
-    fleet.pointer("/status/election/claimedAt").and_then(Value::as_str)?.parse().ok()
+    fleet.pointer("/status/operator/since").and_then(Value::as_str)?.parse().ok()
 }
 
 /// When the stamp that it has was decided. A process that took over from itself may have sent it before that.
@@ -220,15 +220,15 @@ impl Court {
         if !is_elsewhere(&self.fleet) {
             self.direction(name, before, after, at);
         }
-        let election = self.fleet.pointer("/status/election").cloned().unwrap_or_default();
-        let acts = election["id"].as_str().is_some_and(|id| id.contains(&format!("/{}/", change.user)));
+        let operator = self.fleet.pointer("/status/operator").cloned().unwrap_or_default();
+        let acts = operator["identity"].as_str().is_some_and(|id| id.contains(&format!("/{}/", change.user)));
         // Until a successor has touched what was reserved, that may land (H1); the successor itself writes nothing before.
-        let settled = election["settled"] == json!(true);
+        let settled = operator["predecessorDone"] == json!(true);
         let sent_before = acts
             && !settled
             && decided(after).zip(claimed(&self.fleet)).is_some_and(|(decided, claimed)| decided < claimed);
         if acts != settled && !sent_before {
-            self.object(at, &format!("{} stamped {name}, and {election} acts", change.user));
+            self.object(at, &format!("{} stamped {name}, and {operator} acts", change.user));
         }
         if !reserved(&self.fleet) {
             self.object(at, &format!("{} stamped {name}, which is not reserved", change.user));
@@ -287,7 +287,7 @@ impl Court {
         }
         let Some(after) = change.after.as_deref() else { return };
         self.completed(after, at);
-        let id = |object: &Value| object.pointer("/status/election/id").cloned();
+        let id = |object: &Value| object.pointer("/status/operator/identity").cloned();
         if id(&self.fleet).is_some() && id(&self.fleet) != id(after) {
             self.judgement.take_overs += 1;
         }

@@ -36,7 +36,7 @@ pub(super) fn unreadable(rng: &mut Rng) -> Option<(Action, Option<Action>)> {
     };
     let status = |status: Value| Action::PatchStatus { target: subject(), patch: json!({ "status": status }) };
     rng.one_in(8).then(|| match rng.below(3) {
-        0 => (status(json!({"election": {"claimedAt": ODD}})), None),
+        0 => (status(json!({"operator": {"since": ODD}})), None),
         1 => (status(json!({"retriedAt": ODD})), Some(status(json!({"retriedAt": null})))),
         _ => (spec(json!([{"gate": "MaintenanceWindow", "until": ODD}])), Some(spec(json!([])))),
     })

@@ -260,7 +260,7 @@ async fn h41_an_image_that_is_no_reference_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_that_is_no_duration_is_refused() {
-    for field in ["stepDown", "ready", "health", "sync"] {
+    for field in ["handover", "ready", "health", "sync"] {
         for wrong in ["soon", "", "5", "-5m", "5 m", "1d"] {
             let answer = create(&api(), json!({"upgrade": {"deadlines": {field: wrong}}})).await;
             is_refused(&answer, &format!("spec.upgrade.deadlines.{field}"));
@@ -333,7 +333,7 @@ async fn what_is_not_said_is_filled_in() {
         // The order is left to what the set itself is.
         "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {}},
         "upgrade": {
-            "deadlines": {"stepDown": "30s", "ready": "5m", "health": "2m", "sync": "2m", "pull": "10m"},
+            "deadlines": {"handover": "30s", "ready": "5m", "health": "2m", "sync": "2m", "pull": "10m"},
             "maxLagEntries": 100, "soak": "0s", "prePull": false, "showLogs": false,
         },
         "gates": {"approval": {"mode": "None"}},
@@ -350,7 +350,7 @@ async fn what_is_not_said_is_filled_in() {
 async fn parts_of_blocks_are_filled_in_too() {
     let spec = json!({"upgrade": {"deadlines": {"ready": "1h30m"}}, "policy": {"acceptDowntime": true}});
     let (_, made) = create(&api(), spec).await;
-    let deadlines = json!({"stepDown": "30s", "ready": "1h30m", "health": "2m", "sync": "2m", "pull": "10m"});
+    let deadlines = json!({"handover": "30s", "ready": "1h30m", "health": "2m", "sync": "2m", "pull": "10m"});
     let limits =
         json!({"deadlines": deadlines, "maxLagEntries": 100, "soak": "0s", "prePull": false, "showLogs": false});
     assert_eq!(made["spec"]["upgrade"], limits);
@@ -406,7 +406,7 @@ async fn with_trigger_template_the_template_says_what_is_wanted() {
     assert_eq!(create(&api(), json!({"trigger": "Template", "version": null})).await.0, 201);
     assert_eq!(create(&api(), json!({"trigger": "Template"})).await.0, 201, "a version that no tag tells");
     is_refused(&create(&api(), template(json!({"image": "pd:v8.5.3"}))).await, "spec.image");
-    is_refused(&create(&api(), template(json!({"onDeadline": "Revert"}))).await, "spec.onDeadline");
+    is_refused(&create(&api(), template(json!({"onDeadline": "RollBack"}))).await, "spec.onDeadline");
     let order = |order: &str| template(json!({"updateStrategy": {"rollingUpdate": {"order": order}}}));
     is_refused(&create(&api(), order("ReverseOrdinal")).await, "spec.updateStrategy.rollingUpdate.order");
     assert_eq!(create(&api(), order("LeaderLast")).await.0, 201);

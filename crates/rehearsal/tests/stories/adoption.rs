@@ -30,7 +30,7 @@ fn a_half_upgraded_set_waits_for_a_person_and_is_then_finished() {
     let spoken = tale.last_said(tale.between(1, 2));
     let words =
         ["a rollout that Windlass did not begin is half done: pd-0, pd-1 not replaced yet", "spec.requests.resume"];
-    spoken.is_stalled("HalfUpgraded", &words);
+    spoken.is_stalled("RolloutPending", &words);
     assert_eq!(spoken.status["requests"], Value::Null, "nothing was handled yet");
     tale.ended_ready_at(TO);
     assert_eq!(tale.subject["status"]["requests"]["resume"], "monday");
@@ -78,7 +78,7 @@ fn no_spare_member(members: u32, words: &str) {
     let tale = tell(pd::objects(members, FROM, TO), vec![pd::after(A_WHILE, accepted)]);
     tale.touched_nothing(tale.before_all());
     tale.last_said(tale.before_all())
-        .is_stalled("NoSpareMember", &[words, "scale to three members, or set spec.policy.acceptDowntime"]);
+        .is_stalled("TooFewMembers", &[words, "scale to three members, or set spec.policy.acceptDowntime"]);
     tale.ended_ready_at(TO);
 }
 
@@ -150,7 +150,7 @@ fn a_budget_that_allows_too_much_holds_the_upgrade_until_it_leaves_a_majority() 
     let mend = Action::Patch { target, patch: json!({"spec": {"maxUnavailable": 0}}) };
     let tale = tell(objects, vec![pd::after(Duration::from_mins(3), mend)]);
     let words = ["PodDisruptionBudget loose keeps 0 of 3 pods healthy", "leave a majority of exactly these pods"];
-    tale.last_said(tale.before_all()).is_stalled("BudgetTooLoose", &words);
+    tale.last_said(tale.before_all()).is_stalled("DisruptionBudgetTooLoose", &words);
     assert_eq!(tale.replaced(tale.before_all()), Vec::<String>::new());
     tale.ended_ready_at(TO);
 }

@@ -51,7 +51,7 @@ fn evicted(tale: &Tale) -> Vec<String> {
 
 fn is_done(cluster: &Cluster) -> bool {
     let subject = stage::subject(cluster);
-    subject["status"]["phase"] == "Running" && subject["status"]["currentVersion"] == TO
+    subject["status"]["phase"] == "UpToDate" && subject["status"]["currentVersion"] == TO
 }
 
 #[test]
@@ -81,7 +81,9 @@ fn whoever_evicts_meanwhile_counts_on_the_same_budget() {
 #[test]
 fn a_budget_that_lets_nobody_go_needs_a_person() {
     let tale = stage::play(on_delete(&sparing(0)), async |cluster| {
-        until_stalled(cluster, "BudgetTooTight").await.is_stalled("BudgetTooTight", &["theirs", "maxUnavailable to 1"]);
+        until_stalled(cluster, "DisruptionBudgetTooTight")
+            .await
+            .is_stalled("DisruptionBudgetTooTight", &["theirs", "maxUnavailable to 1"]);
         patch(cluster, &theirs(), &json!({"spec": {"maxUnavailable": 1}}));
         until(cluster, "the end", is_done).await;
     });
@@ -97,7 +99,9 @@ fn a_budget_over_two_sets_is_none_for_either() {
     let mut other = objects::pd(pd::NAMESPACE, "other", 3, &crate::support::image(FROM));
     all.append(&mut other);
     let tale = stage::play(all, async |cluster| {
-        until_stalled(cluster, "BudgetTooLoose").await.is_stalled("BudgetTooLoose", &["counts 6 pods", "has 3"]);
+        until_stalled(cluster, "DisruptionBudgetTooLoose")
+            .await
+            .is_stalled("DisruptionBudgetTooLoose", &["counts 6 pods", "has 3"]);
         stage::delete(cluster, &theirs());
         until(cluster, "the end", is_done).await;
     });
@@ -110,7 +114,9 @@ fn a_budget_over_some_of_the_pods_is_none() {
     let label = "statefulset.kubernetes.io/pod-name";
     let one = json!({"maxUnavailable": 1, "selector": {"matchLabels": {label: "pd-0"}}});
     stage::play(on_delete(&one), async |cluster| {
-        until_stalled(cluster, "BudgetTooLoose").await.is_stalled("BudgetTooLoose", &["theirs", "not all"]);
+        until_stalled(cluster, "DisruptionBudgetTooLoose")
+            .await
+            .is_stalled("DisruptionBudgetTooLoose", &["theirs", "not all"]);
         stage::delete(cluster, &theirs());
         until(cluster, "the end", is_done).await;
     })
@@ -121,7 +127,9 @@ fn a_budget_over_some_of_the_pods_is_none() {
 #[test]
 fn a_budget_that_spares_one_is_not_enough_where_kubernetes_replaces_the_pods() {
     let tale = stage::play(covered(three(), &sparing(1)), async |cluster| {
-        until_stalled(cluster, "BudgetTooLoose").await.is_stalled("BudgetTooLoose", &["theirs", "LeaderLast"]);
+        until_stalled(cluster, "DisruptionBudgetTooLoose")
+            .await
+            .is_stalled("DisruptionBudgetTooLoose", &["theirs", "LeaderLast"]);
         pass(Duration::from_mins(1)).await;
         patch(cluster, &theirs(), &json!({"spec": {"maxUnavailable": 0}}));
         until(cluster, "the end", is_done).await;

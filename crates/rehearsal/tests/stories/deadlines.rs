@@ -47,7 +47,7 @@ impl Limited {
             Self::Stage(StageKind::Replace) => ("ready", Duration::from_mins(5)),
             Self::Stage(StageKind::Join) => ("health", Duration::from_mins(2)),
             Self::Stage(StageKind::Sync) => ("sync", Duration::from_mins(2)),
-            Self::HandOver => ("stepDown", Duration::from_secs(30)),
+            Self::HandOver => ("handover", Duration::from_secs(30)),
             Self::Snapshot => ("backup", Duration::from_mins(10)),
         }
     }
@@ -60,7 +60,7 @@ impl Limited {
                 assert_eq!(stage["name"], <&str>::from(kind), "{status}");
                 &stage["since"]
             }
-            Self::HandOver => &status["upgrade"]["handOver"]["since"],
+            Self::HandOver => &status["upgrade"]["pendingHandover"]["since"],
             Self::Snapshot => &status["snapshot"]["since"],
         };
         written.as_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("no start in {status}"))
@@ -155,7 +155,7 @@ async fn until_stalled(cluster: &Cluster, reason: &str) -> Spoken {
     stalled(cluster, reason).expect("it has just been so")
 }
 
-/// What comes of `onDeadline: Revert`.
+/// What comes of `onDeadline: RollBack`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Back {
     /// Everybody goes back by themselves.
@@ -259,7 +259,7 @@ impl Row {
     /// When the first of its attempts began, as recorded.
     fn since(&self, tale: &Tale, last: &Spoken) -> Timestamp {
         if self.limited == Limited::HandOver {
-            let first = |spoken: &Spoken| spoken.status["upgrade"]["handOver"]["attempts"] == 1;
+            let first = |spoken: &Spoken| spoken.status["upgrade"]["pendingHandover"]["attempts"] == 1;
             return self.limited.since(&self.first_said(tale, first).2.status);
         }
         self.limited.since(&last.status)
@@ -385,15 +385,18 @@ fn at_every_deadline_everybody_goes_back_where_there_is_a_way() {
     for row in all_rows() {
         let (from, to) = row.setting.reference;
         if row.back == Back::Never {
-            let tale = row.play("Revert", async |cluster| {
+            let tale = row.play("RollBack", async |cluster| {
                 until_stalled(cluster, row.reason.name()).await;
                 pass(A_WHILE).await;
             });
             row.was_held(&tale);
             continue;
         }
-        let tale = row.play("Revert", async |cluster| {
-            until(cluster, "the way back", |cluster| subject(cluster)["status"]["givenUp"]["way"] == "Back").await;
+        let tale = row.play("RollBack", async |cluster| {
+            until(cluster, "the way back", |cluster| {
+                subject(cluster)["status"]["abandoned"]["outcome"] == "RolledBack"
+            })
+            .await;
             match row.back {
                 Back::AtOnce | Back::Never => {}
                 Back::Waited => pass(A_WHILE).await,
@@ -408,7 +411,7 @@ fn at_every_deadline_everybody_goes_back_where_there_is_a_way() {
             }
             until_stalled(cluster, "RolledBack").await.is_stalled("RolledBack", &[to, "spec.requests.retry"]);
         });
-        let (index, at, _) = row.first_said(&tale, |spoken| spoken.status["givenUp"]["way"] == "Back");
+        let (index, at, _) = row.first_said(&tale, |spoken| spoken.status["abandoned"]["outcome"] == "RolledBack");
         // The stage is over by then, and only what was said before tells when it began.
         let before = tale.said_of(row.setting.name, 0..index).pop().expect("it was said");
         row.was_punctual(&tale, at, &before);

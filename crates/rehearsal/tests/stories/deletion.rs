@@ -105,7 +105,7 @@ fn in_the_middle_another_quorum_cluster_can_take_over() {
         pd::after(Duration::from_mins(1), pd::spec(json!({"requests": {"resume": "go on"}}))),
     ];
     let tale = crate::support::tell(three(), timeline);
-    tale.last_said(tale.between(1, 2)).is_stalled("HalfUpgraded", &["pd-0, pd-1 not replaced yet"]);
+    tale.last_said(tale.between(1, 2)).is_stalled("RolloutPending", &["pd-0, pd-1 not replaced yet"]);
     tale.ended_ready_at(TO);
 }
 

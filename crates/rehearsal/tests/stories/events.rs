@@ -28,7 +28,7 @@ fn new_reasons(tale: &Tale) -> BTreeMap<String, usize> {
     let said: Vec<_> =
         tale.said(0..tale.journal.len()).into_iter().map(|spoken| (spoken.reason, spoken.message)).collect();
     let is_act = |reason: &str| {
-        ["Written", "Held", "Over", "Permitted", "Back", "Released", "Parked", "Deleted"]
+        ["Written", "Held", "Over", "ReplacementAllowed", "Withdrawn", "Back", "Released", "Locked", "Deleted"]
             .iter()
             .any(|end| reason.ends_with(end))
     };
@@ -71,9 +71,9 @@ fn an_upgrade_is_told_act_by_act() {
     for (reason, count) in [
         ("TemplateWritten", 1),
         ("EvictionsHeld", 1),
-        ("MemberPermitted", 3),
+        ("ReplacementAllowed", 3),
         ("EvictionsReleased", 1),
-        ("Parked", 1),
+        ("RolloutLocked", 1),
         (FINISHED, 1),
     ] {
         assert_eq!(told[reason].len(), count, "{reason}");
@@ -166,7 +166,7 @@ fn an_hour_of_holding_makes_no_write() {
         pd::after(Duration::from_hours(1), pd::spec(json!({"policy": {"acceptDowntime": true}}))),
     ];
     let tale = tell(pd::objects(2, FROM, TO), timeline);
-    assert_eq!(tale.last_said(tale.before_all()).reason, "NoSpareMember");
+    assert_eq!(tale.last_said(tale.before_all()).reason, "TooFewMembers");
     assert_eq!(written(&tale, tale.between(0, 1)), Vec::<String>::new());
     tale.ended_ready_at(TO);
 }

@@ -62,7 +62,7 @@ fn evidence_that_is_too_old_is_told_and_nothing_rests_on_it() {
         assert_eq!(partition(cluster), json!(3), "everything is held");
         let upgrade = stage::subject(cluster)["status"]["upgrade"].clone();
         assert!(
-            upgrade["handOver"].is_null() && upgrade["stage"].is_null(),
+            upgrade["pendingHandover"].is_null() && upgrade["stage"].is_null(),
             "what was not tried is not recorded: {upgrade}"
         );
     });

@@ -128,7 +128,7 @@ fn each_hand_over_waits_for_its_approval() {
             until(cluster, "a question, or the end", |cluster| {
                 let status = subject(cluster)["status"].clone();
                 status["approval"]["asked"] != Value::Null
-                    || status["phase"] == "Running" && status["currentVersion"] == TO
+                    || status["phase"] == "UpToDate" && status["currentVersion"] == TO
             })
             .await;
             let Some(leader) = subject(cluster)["status"]["approval"]["asked"]["handOver"].as_str().map(str::to_owned)
@@ -194,7 +194,7 @@ fn a_soak_is_kept_in_the_record() {
         let spoken = until_reason(cluster, "Soaking").await;
         spoken.is_waiting("Soaking", &["pd-2 was replaced and must have been well until"]);
         let upgrade = subject(cluster)["status"]["upgrade"].clone();
-        assert_eq!(upgrade["settledSince"][0]["pod"], "pd-2");
+        assert_eq!(upgrade["healthySince"][0]["pod"], "pd-2");
         assert_eq!(upgrade["durations"][0]["pod"], "pd-2");
         pass(Duration::from_mins(9)).await;
         assert_eq!(stage::partition(cluster), json!(2), "it is not over");

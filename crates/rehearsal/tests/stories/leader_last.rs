@@ -68,8 +68,8 @@ fn the_status_tells_the_order_and_the_proof() {
     let tale = tell(on_delete(three()), vec![]);
     let told: Vec<Value> =
         tale.said(0..tale.journal.len()).iter().map(|spoken| spoken.status["upgrade"].clone()).collect();
-    assert!(told.iter().any(|upgrade| upgrade["order"] == "LeaderLast" && upgrade["proof"] == "Pending"));
-    assert!(told.iter().any(|upgrade| upgrade["proof"] == "Proven"));
+    assert!(told.iter().any(|upgrade| upgrade["order"] == "LeaderLast" && upgrade["templateTrial"] == "Running"));
+    assert!(told.iter().any(|upgrade| upgrade["templateTrial"] == "Passed"));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn all_of_a_strategy_comes_back() {
         let tale = tell_until(ordered(own(three()), order), gone.clone(), Ending::Ready);
         tale.was_safe();
         let said = tale.last_said(tale.before_all()).status.clone();
-        assert_eq!((said["phase"].as_str(), &said["adopted"]["strategy"]), (Some("Running"), &found));
+        assert_eq!((said["phase"].as_str(), &said["adopted"]["strategy"]), (Some("UpToDate"), &found));
         assert!(strategies(&tale).contains(&on_the_way), "{:?}", strategies(&tale));
         assert_eq!((tale.strategy(), &tale.subject), (found.clone(), &Value::Null));
     }
@@ -204,7 +204,7 @@ fn a_half_upgraded_on_delete_set_waits_for_a_person_and_is_then_finished() {
             pd::after(A_WHILE, pd::spec(json!({"requests": {"resume": "monday"}}))),
         ],
     );
-    tale.last_said(tale.between(2, 3)).is_stalled("HalfUpgraded", &["pd-0, pd-2 not replaced yet"]);
+    tale.last_said(tale.between(2, 3)).is_stalled("RolloutPending", &["pd-0, pd-2 not replaced yet"]);
     tale.touched_nothing(tale.between(2, 3));
     assert_eq!(tale.deleted_by_us().len(), 2, "the one that was done is left alone");
     tale.ended_ready_at(TO);
@@ -229,7 +229,7 @@ fn deleted_in_the_middle_nothing_moves_any_more() {
     let tale = stage::play(on_delete(three()), async |cluster| {
         let proven = |cluster: &Cluster| {
             let subject = cluster.api.get_value("quorumclusters.windlass.dev", pd::NAMESPACE, pd::NAME);
-            subject.is_some_and(|subject| subject.pointer("/status/upgrade/proof") == Some(&json!("Proven")))
+            subject.is_some_and(|subject| subject.pointer("/status/upgrade/templateTrial") == Some(&json!("Passed")))
         };
         until(cluster, "a member that serves", proven).await;
         stage::delete(cluster, &pd::subject());
@@ -267,7 +267,7 @@ fn broken(behaviour: ImageBehaviour, story: impl AsyncFnOnce(&Cluster)) -> Tale 
 #[test]
 fn a_broken_template_is_put_back_and_whoever_is_lost_comes_back_well() {
     let tale = broken(ImageBehaviour::Crashes, async |cluster| {
-        let told = until_stalled(cluster, "TemplatePutBack").await;
+        let told = until_stalled(cluster, "TemplateReverted").await;
         for word in ["the template of 8.5.0 was put back", "nobody has served", "spec.requests.resume"] {
             assert!(told.message.contains(word), "{}", told.message);
         }

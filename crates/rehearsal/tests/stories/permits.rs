@@ -50,7 +50,7 @@ fn spec(cluster: &Cluster, spec: &Value) {
 fn it_is_taken_back_when_somebody_pauses() {
     let tale = while_a_permit_stands(|cluster| spec(cluster, &json!({"paused": true})));
     assert_eq!(tale.replaced(0..tale.journal.len()), Vec::<String>::new());
-    assert_eq!(tale.events(0..tale.journal.len())["PermitTakenBack"].len(), 1);
+    assert_eq!(tale.events(0..tale.journal.len())["ReplacementWithdrawn"].len(), 1);
     tale.was_safe();
 }
 

@@ -35,13 +35,13 @@ fn a_person_stops_an_upgrade_takes_it_back_and_tries_it_again() {
         until_stalled(cluster, "Aborted").await.is_stalled("Aborted", &[TO, "spec.requests.retry"]);
         let status = subject(cluster)["status"].clone();
         assert_eq!(status["requests"]["abort"], "at-nine", "handled");
-        assert_eq!(status["givenUp"], json!({"version": TO, "image": image(TO), "way": "Stopped"}));
+        assert_eq!(status["abandoned"], json!({"version": TO, "image": image(TO), "outcome": "Stopped"}));
         ask(cluster, "rollback", "at-ten");
         until_stalled(cluster, "RolledBack").await.is_stalled("RolledBack", &[TO, "spec.requests.retry"]);
         assert_eq!(subject(cluster)["status"]["currentVersion"], FROM);
         patch(cluster, &pd::subject(), &json!({"spec": {"upgrade": {"soak": "0s"}, "requests": {"retry": "at-noon"}}}));
         until_reason(cluster, "UpToDate").await;
-        assert_eq!(subject(cluster)["status"]["givenUp"], Value::Null);
+        assert_eq!(subject(cluster)["status"]["abandoned"], Value::Null);
     });
     assert_eq!(tale.replaced(0..tale.journal.len()), ["pd-2", "pd-2", "pd-2", "pd-1", "pd-0"]);
     tale.ended_ready_at(TO);
@@ -49,7 +49,7 @@ fn a_person_stops_an_upgrade_takes_it_back_and_tries_it_again() {
 
 #[test]
 fn at_a_deadline_everybody_goes_back_and_it_says_so() {
-    let objects = with(three(), "QuorumCluster", |resource| resource["spec"]["onDeadline"] = json!("Revert"));
+    let objects = with(three(), "QuorumCluster", |resource| resource["spec"]["onDeadline"] = json!("RollBack"));
     let tale = stage::play(objects, async |cluster| {
         cluster.world.set_image(&image(TO), ImageBehaviour::Crashes);
         until_stalled(cluster, "RolledBack").await;

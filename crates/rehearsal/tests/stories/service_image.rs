@@ -214,11 +214,11 @@ fn e5_a_new_one_gets_the_old_image_until_its_tier_is_done() {
 }
 
 #[test]
-fn e6_the_election_is_on_the_service_image_before_anything_is_stamped() {
+fn e6_the_claim_is_on_the_service_image_before_anything_is_stamped() {
     let outcome = run(document(), vec![]);
-    let first = states(&outcome).iter().find(|state| state.pointer("/status/election").is_some()).cloned();
+    let first = states(&outcome).iter().find(|state| state.pointer("/status/operator").is_some()).cloned();
     let first = first.expect("a claim");
-    assert_eq!(first.pointer("/status/election/epoch"), Some(&json!(1)));
+    assert_eq!(first.pointer("/status/operator/term"), Some(&json!(1)));
     assert!(first.pointer("/status/batch").is_none(), "nothing is reserved yet");
     for name in ["a", "b", "e", "f"] {
         assert_eq!(stamps(&outcome, name), 1);
@@ -551,9 +551,9 @@ fn h1_another_service_image_of_that_name_is_not_settled_by_being_new() {
     let timeline = vec![after(60, Action::Delete(subject())), after(1, Action::Create(wanted))];
     let outcome = run(document(), timeline);
     let claims: Vec<Value> =
-        states(&outcome).iter().filter_map(|state| state.pointer("/status/election").cloned()).collect();
+        states(&outcome).iter().filter_map(|state| state.pointer("/status/operator").cloned()).collect();
     let mut seen: Vec<(Value, Value)> =
-        claims.iter().map(|one| (one["epoch"].clone(), one["settled"].clone())).collect();
+        claims.iter().map(|one| (one["term"].clone(), one["predecessorDone"].clone())).collect();
     seen.dedup();
     assert_eq!(
         seen,

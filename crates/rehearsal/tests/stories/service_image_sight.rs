@@ -337,7 +337,7 @@ fn a_service_image_that_can_not_be_read_is_held_and_its_neighbour_goes_on() {
 #[case::spec(spec(&odd_gates()), Some(spec(&json!({"gates": {"overrides": []}}))))]
 #[case::status(status(&json!({"retriedAt": ODD})), Some(status(&json!({"retriedAt": null}))))]
 // Whoever acted may still be writing: it is waited for and touched, as at every take-over, and then all goes on by itself.
-#[case::election(status(&json!({"election": {"claimedAt": ODD}})), None)]
+#[case::a_claim(status(&json!({"operator": {"since": ODD}})), None)]
 fn a_service_image_that_becomes_unreadable_goes_on_when_it_is_mended(
     #[case] odd: Action,
     #[case] mend: Option<Action>,

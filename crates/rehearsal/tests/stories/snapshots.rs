@@ -61,7 +61,7 @@ fn an_upgrade_begins_with_its_snapshot(#[values(ETCD, OPENBAO)] setting: Setting
     assert_eq!(jobs(&outcome).len(), 1);
     let snapshot = recorded(&outcome);
     assert_eq!(snapshot["size"], 20_480);
-    let place = snapshot["place"].as_str().unwrap_or_default();
+    let place = snapshot["location"].as_str().unwrap_or_default();
     assert!(place.starts_with(&format!("volume backups/nightly/{}-", setting.name)), "{place}");
     assert_eq!(crash::end_state(&outcome)["version"], setting.reference.1);
 }

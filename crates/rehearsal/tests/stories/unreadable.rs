@@ -101,10 +101,10 @@ fn an_upgrade_that_makes_no_sense_is_not_none() {
 }
 
 /// Whoever acted may still be writing: it is waited for and touched, as at every take-over, and then all goes on by itself.
-fn an_election_that_cannot_be_read() {
+fn a_claim_that_cannot_be_read() {
     let tale = stage::play(three(), async |cluster| {
         permit_stands(cluster).await;
-        status(cluster, &json!({"election": {"claimedAt": ODD}}));
+        status(cluster, &json!({"operator": {"since": ODD}}));
         until_reason(cluster, "UpToDate").await;
     });
     let touched = |change: &&windlass_sim::journal::Change| {
@@ -120,8 +120,8 @@ fn an_election_that_cannot_be_read() {
 }
 
 #[test]
-fn an_election_that_cannot_be_read_is_not_settled() {
-    an_election_that_cannot_be_read();
+fn a_claim_that_cannot_be_read_is_not_settled() {
+    a_claim_that_cannot_be_read();
 }
 
 /// What people read is written anew, and keeps nobody from anything.
@@ -213,7 +213,7 @@ fn one_that_cannot_be_read_still_has_its_stateful_set() {
 #[case(windlass_plan::bug::Bug::UnreadableIsNothing, an_upgrade_that_cannot_be_read)]
 #[case(windlass_plan::bug::Bug::StrategyFought, a_loop_while_the_spec_cannot_be_read)]
 #[case(windlass_plan::bug::Bug::StrategyFought, a_loop_while_the_record_cannot_be_read)]
-#[case(windlass_plan::bug::Bug::UnreadableIsSettled, an_election_that_cannot_be_read)]
+#[case(windlass_plan::bug::Bug::UnreadableIsSettled, a_claim_that_cannot_be_read)]
 fn it_is_noticed(#[case] bug: windlass_plan::bug::Bug, #[case] story: fn()) {
     crate::support::is_noticed(bug, story);
 }

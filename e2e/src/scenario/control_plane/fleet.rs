@@ -117,8 +117,8 @@ impl<'a> Fleet<'a> {
     async fn settled(&self, before: &str) -> Result<String> {
         wait::until("an operator to have taken over", 60, async || {
             let whole = self.whole().await?;
-            let election = &whole["status"]["election"];
-            let id = election["id"].as_str().filter(|id| election["settled"] == true && *id != before);
+            let operator = &whole["status"]["operator"];
+            let id = operator["identity"].as_str().filter(|id| operator["predecessorDone"] == true && *id != before);
             Ok(id.map(str::to_owned))
         })
         .await
@@ -317,7 +317,7 @@ pub async fn late_stamp(stage: &Stage) -> Result<()> {
     let audit = AuditLog::from_now(&stage.cluster.audit_log());
     let hold = Hold::before(&stage.cluster.kubeconfig()).await?;
     let first = stage.windlass.start_at("late-stamp-first", LEASE_SECONDS, &hold.server).await?;
-    let election = fleet.settled("").await?;
+    let operator = fleet.settled("").await?;
     fleet.waits("complete", 60)?;
 
     // The reservation goes through; what is written to the Dicoms gets stuck.
@@ -329,7 +329,7 @@ pub async fn late_stamp(stage: &Stage) -> Result<()> {
     ensure!(reserved == Some(3), "not reserved first: {reserved:?}");
     first.freeze()?;
     let second = stage.windlass.start("late-stamp-second", LEASE_SECONDS).await?;
-    fleet.settled(&election).await?;
+    fleet.settled(&operator).await?;
     let settled = Timestamp::now();
     // Nothing but the late writes, which are to arrive after the touch, may say v2 later on: somebody else wants another image.
     fleet.change(json!({"tiers": [tier("", "v3", 0)]})).await?;

@@ -21,11 +21,11 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     for operator in &mut trial.operators {
         operator.kill()?;
     }
-    let before = election(trial).await?;
+    let before = operator(trial).await?;
     trial.operators = vec![trial.site.windlass.start_at("etcd-held-write", 15, &hold.server).await?];
     wait::until_so("the operator to take over and settle", 90, async || {
-        let now = election(trial).await?;
-        Ok(now["id"] != before["id"] && now["settled"] == true)
+        let now = operator(trial).await?;
+        Ok(now["identity"] != before["identity"] && now["predecessorDone"] == true)
     })
     .await?;
     trial.resource.ready_at(&trial.pair()?.old.version, 60).await?;
@@ -66,8 +66,8 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
 }
 
 /// Who acts on the resource.
-async fn election(trial: &Trial<'_>) -> Result<Value> {
-    Ok(trial.resource.whole().await?["status"]["election"].take())
+async fn operator(trial: &Trial<'_>) -> Result<Value> {
+    Ok(trial.resource.whole().await?["status"]["operator"].take())
 }
 
 /// The first thing that it writes then changes nothing but who touched it last.

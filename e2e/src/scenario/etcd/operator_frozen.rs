@@ -14,7 +14,7 @@ use crate::{
 /// Freezes the first operator at a moment that the seed chooses.
 pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     trial.ask_for_new().await?;
-    let election = election(trial).await?;
+    let operator = operator(trial).await?;
     // The first one holds the lease: the second can only stand by.
     let second = trial.site.windlass.start("etcd-operator-frozen-second", 6).await?;
     trial.operators.push(second);
@@ -25,8 +25,8 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     first(trial)?.freeze()?;
     wait::until_so("the second operator to take over", 60, async || {
         let whole = trial.resource.whole().await?;
-        let now = &whole["status"]["election"];
-        Ok(now["settled"] == true && now["id"].as_str() != Some(&election))
+        let now = &whole["status"]["operator"];
+        Ok(now["predecessorDone"] == true && now["identity"].as_str() != Some(&operator))
     })
     .await?;
     let moment = trial.rng.between(Duration::ZERO, Duration::from_secs(3));
@@ -54,10 +54,10 @@ fn first<'a>(trial: &'a Trial<'_>) -> Result<&'a operator::LocalOperator> {
     trial.operators.first().context("there is no operator")
 }
 
-async fn election(trial: &Trial<'_>) -> Result<String> {
+async fn operator(trial: &Trial<'_>) -> Result<String> {
     wait::until("an operator to act on the resource", 60, async || {
         let whole = trial.resource.whole().await?;
-        Ok(whole["status"]["election"]["id"].as_str().map(str::to_owned))
+        Ok(whole["status"]["operator"]["identity"].as_str().map(str::to_owned))
     })
     .await
 }

@@ -62,7 +62,7 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     })
     .await?;
     trial.finish(300).await?;
-    let place = stored["place"].as_str().unwrap_or_default();
+    let place = stored["location"].as_str().unwrap_or_default();
     let key = place.strip_prefix(&format!("s3://{BUCKET}/")).with_context(|| format!("it is said to be at {place}"))?;
     let object = store.get(key).await?;
     ensure!(object.status().is_success(), "{place}: {}", object.status());

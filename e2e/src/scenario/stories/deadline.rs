@@ -12,7 +12,7 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     let limits = json!({"deadlines": {"ready": "60s"}});
     trial.resource.change(json!({"version": new.version, "image": IDLE, "upgrade": limits})).await?;
     // Where no pod is held back by a partition, the template is put back as well.
-    let reason = trial.resource.waits_for(&["DeadlineExceeded", "TemplatePutBack"], 150).await?;
+    let reason = trial.resource.waits_for(&["DeadlineExceeded", "TemplateReverted"], 150).await?;
     let message = trial.resource.seen().await?.message;
     say(&format!("{reason}: {message}"));
     trial.notes.push(format!("{reason}: {message}"));
@@ -21,11 +21,11 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     trial.finish(240).await
 }
 
-/// The same with `onDeadline: Revert`.
+/// The same with `onDeadline: RollBack`.
 pub async fn goes_back(trial: &mut Trial<'_>) -> Result<()> {
     let new = trial.pair()?.new.clone();
     let limits = json!({"deadlines": {"ready": "40s"}});
-    let spec = json!({"version": new.version, "image": IDLE, "upgrade": limits, "onDeadline": "Revert"});
+    let spec = json!({"version": new.version, "image": IDLE, "upgrade": limits, "onDeadline": "RollBack"});
     trial.resource.change(spec).await?;
     trial.resource.waits_for(&["RolledBack"], 180).await?;
     let message = trial.resource.seen().await?.message;

@@ -47,9 +47,9 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
 async fn another_acts(trial: &Trial<'_>, before: &str) -> Result<String> {
     wait::until("an operator to act on the resource", 60, async || {
         let whole = trial.resource.whole().await?;
-        let election = &whole["status"]["election"];
-        let id = election["id"].as_str().unwrap_or_default();
-        Ok((election["settled"] == true && id != before).then(|| id.to_owned()))
+        let operator = &whole["status"]["operator"];
+        let id = operator["identity"].as_str().unwrap_or_default();
+        Ok((operator["predecessorDone"] == true && id != before).then(|| id.to_owned()))
     })
     .await
 }

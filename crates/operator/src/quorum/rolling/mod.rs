@@ -76,7 +76,7 @@ impl Strategy for Rolling {
     }
 
     fn write_failure(status: &mut QuorumClusterStatus, step: &Step, why: &str) {
-        let asked = status.upgrade.as_mut().and_then(|upgrade| upgrade.hand_over.as_mut());
+        let asked = status.upgrade.as_mut().and_then(|upgrade| upgrade.pending_handover.as_mut());
         if let Some(asked) = asked.filter(|_| step.hand_over().is_some()) {
             asked.last_error = Some(clipped(why));
         }

@@ -69,11 +69,11 @@ impl ask::Ask for Ask<'_> {
     fn needs_no_pull(&self) -> bool {
         // It was asked about before the permit was given. A Job that is gone since says nothing against that.
         let permitted = self.view.permitted().is_some_and(|pod| pod.name == self.victim.name);
-        permitted || self.record.is_some_and(|record| record.reverting)
+        permitted || self.record.is_some_and(|record| record.rolling_back)
     }
 
     fn last_settled(&self) -> Option<(&MemberName, Timestamp)> {
-        let settled = self.record?.settled_since.iter().max_by_key(|(_, since)| **since);
+        let settled = self.record?.healthy_since.iter().max_by_key(|(_, since)| **since);
         settled.map(|(member, since)| (member, *since))
     }
 

@@ -82,7 +82,7 @@ pub(crate) fn may_follow(want: &Want, view: &View, now: Timestamp) -> Option<Dec
 /// What is to be done before an upgrade is done; none where nothing is.
 /// Going back asks nobody: who gives up has their reasons.
 pub(crate) fn may_finish(want: &Want, view: &View, record: &Record, now: Timestamp) -> Option<Decision<Step>> {
-    let victim = view.pods.last().filter(|_| !record.reverting)?;
+    let victim = view.pods.last().filter(|_| !record.rolling_back)?;
     first_thing(AFTER_UPGRADE, &Ask { want, view, record: Some(record), version: &record.target.version, victim, now })
 }
 

@@ -129,7 +129,7 @@ pub fn spare_member(want: &Want, view: &View) -> Verdict {
         return Ok(());
     }
     Err(Hold::new(
-        Reason::NoSpareMember,
+        Reason::TooFewMembers,
         format!(
             "with {members} member{} none can be spared: replacing one takes the quorum down",
             if members == 1 { "" } else { "s" }

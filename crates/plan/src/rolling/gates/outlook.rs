@@ -42,7 +42,7 @@ pub(crate) fn states(want: &Want, view: &View, record: Option<&Record>, now: Tim
 
 /// Where the gates stand that are asked when nobody is left to be taken down.
 fn at_the_end(want: &Want, view: &View, record: Option<&Record>, now: Timestamp) -> Vec<GateState> {
-    let Some(record) = record.filter(|record| !record.reverting) else { return Vec::new() };
+    let Some(record) = record.filter(|record| !record.rolling_back) else { return Vec::new() };
     let Some(victim) = view.pods.last() else { return Vec::new() };
     let ask = Ask { want, view, record: Some(record), version: &record.target.version, victim, now };
     evaluate(AFTER_UPGRADE, &ask).collect()

@@ -25,14 +25,14 @@ use crate::{
 pub(crate) fn note(want: &Want, view: &View, record: &mut Record, now: Timestamp) {
     let version = record.target.version.clone();
     let well: Vec<&Pod> = view.updated().filter(|pod| member::settled(want, view, &version, pod).is_ok()).collect();
-    record.settled_since.retain(|name, since| {
+    record.healthy_since.retain(|name, since| {
         let pod = well.iter().find(|pod| pod.name == *name);
         // One that was down between two looks is Ready again since a later moment.
         pod.is_some_and(|pod| pod.ready_since.is_some_and(|ready| ready <= *since))
             || (bug::active(Bug::SoakGoesOn) && view.pod(name).is_some())
     });
     for pod in well {
-        record.settled_since.entry(pod.name.clone()).or_insert(now);
+        record.healthy_since.entry(pod.name.clone()).or_insert(now);
         // What it was waited for has come. A clock that ran on would end at once when it is down for a moment after a long hold.
         record.stage.take_if(|stage| stage.pod == pod.name);
         if let Some(replacing) = record.replacing.take_if(|replacing| replacing.pod == pod.name) {
@@ -74,10 +74,10 @@ pub(crate) fn expected(record: &Record) -> Option<Duration> {
 pub(crate) fn soaked(ask: &Ask<'_>) -> Outcome {
     let Some(record) = ask.record.filter(|_| ask.want.soak > Duration::ZERO) else { return Outcome::Pass };
     // A revert goes back to those who never left, and they have proven themselves already.
-    let new = |pod: &&Pod| !record.reverting || record.abandoned.contains(&pod.name);
+    let new = |pod: &&Pod| !record.rolling_back || record.abandoned.contains(&pod.name);
     let mut last: Option<(&Pod, Timestamp)> = None;
     for pod in ask.view.updated().filter(new) {
-        let Some(since) = record.settled_since.get(&pod.name) else {
+        let Some(since) = record.healthy_since.get(&pod.name) else {
             let message = format!("since when {} is well is not known yet", pod.name);
             return Outcome::Unknown(Hold::new(Reason::Soaking, message));
         };

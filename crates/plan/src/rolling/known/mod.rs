@@ -5,10 +5,10 @@ pub mod mark;
 pub mod order;
 pub mod owners;
 pub mod parked;
-pub mod proof;
 pub mod record;
 pub mod stage;
 pub mod step;
+pub mod template_trial;
 pub mod view;
 pub mod workload;
 

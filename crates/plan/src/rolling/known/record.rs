@@ -13,8 +13,8 @@ use crate::{
         contest::Contest,
         mark::Mark,
         order::Order,
-        proof::Proof,
         stage::{HandOver, Stage, StageKind},
+        template_trial::TemplateTrial,
         workload::Revision,
     },
     strategy::known::{snapshot::Snapshot, want::Target},
@@ -31,7 +31,7 @@ pub struct Record {
     /// How its members are let go. It stays what it was when the upgrade began, whatever is asked for meanwhile.
     pub order: Order,
     /// It goes back to where an unfinished upgrade came from.
-    pub reverting: bool,
+    pub rolling_back: bool,
     /// The revision that the controller made of the target's template, once it was seen. Another image or another revision later is
     /// somebody else's doing.
     pub revision: Option<Revision>,
@@ -58,7 +58,7 @@ pub struct Record {
     /// start it again.
     pub hand_over: Option<HandOver>,
     /// Whether a member has served from the target's template (H21).
-    pub proof: Proof,
+    pub template_trial: TemplateTrial,
     /// Members that were replaced for a target that was given up since. One of them that is broken may be deleted (H44).
     pub abandoned: BTreeSet<MemberName>,
     /// The target that takes this one's place as soon as its gates let it. Nobody is let go for this one meanwhile.
@@ -72,7 +72,7 @@ pub struct Record {
     /// How long that took for the members that were replaced so far.
     pub durations: BTreeMap<MemberName, Duration>,
     /// Since when each replaced member was seen well at every look.
-    pub settled_since: BTreeMap<MemberName, Timestamp>,
+    pub healthy_since: BTreeMap<MemberName, Timestamp>,
     /// Where the leader was when members were seen to be behind it, for those who are.
     pub marks: BTreeMap<MemberName, Mark>,
     /// Whose turn it is next: about that one people's hooks are asked.
@@ -95,7 +95,7 @@ impl Record {
             target,
             from,
             order,
-            reverting: false,
+            rolling_back: false,
             revision: None,
             started_at: now,
             partition,
@@ -107,14 +107,14 @@ impl Record {
             highest_led: None,
             hand_overs: 0,
             hand_over: None,
-            proof: Proof::Pending,
+            template_trial: TemplateTrial::Running,
             abandoned: BTreeSet::new(),
             next_target: None,
             snapshot: None,
             stage: None,
             replacing: None,
             durations: BTreeMap::new(),
-            settled_since: BTreeMap::new(),
+            healthy_since: BTreeMap::new(),
             marks: BTreeMap::new(),
             next: None,
         }
@@ -142,7 +142,7 @@ impl Record {
 
     /// The template before the target's stands, because nobody could live on that (H21).
     pub fn is_put_back(&self) -> bool {
-        self.order == Order::LeaderLast && self.proof == Proof::PutBack
+        self.order == Order::LeaderLast && self.template_trial == TemplateTrial::Reverted
     }
 
     /// Notes a write of the partition, from what was seen. A write of ours that has not been seen yet may still land, and stays ours.

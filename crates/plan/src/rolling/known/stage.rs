@@ -55,7 +55,7 @@ pub struct HandOver {
 impl HandOver {
     /// Whether its time is up.
     pub fn is_overdue(&self, deadlines: &Deadlines, now: Timestamp) -> bool {
-        is_over(self.since, deadlines.step_down, now)
+        is_over(self.since, deadlines.handover, now)
     }
 }
 

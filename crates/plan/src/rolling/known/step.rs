@@ -110,12 +110,12 @@ impl step::Step for Step {
             Self::PutBackStrategy => StepKind::StrategyPutBack,
             Self::HoldEvictions => StepKind::EvictionsHeld,
             Self::HandOver { .. } => StepKind::HandOver,
-            Self::Permit { .. } => StepKind::MemberPermitted,
-            Self::TakeBack { .. } => StepKind::PermitTakenBack,
+            Self::Permit { .. } => StepKind::ReplacementAllowed,
+            Self::TakeBack { .. } => StepKind::ReplacementWithdrawn,
             Self::DeletePod { .. } => StepKind::BrokenPodDeleted,
             Self::Replace { .. } => StepKind::MemberReplaced,
             Self::ReleaseEvictions => StepKind::EvictionsReleased,
-            Self::Park { .. } => StepKind::Parked,
+            Self::Park { .. } => StepKind::RolloutLocked,
         }
     }
 

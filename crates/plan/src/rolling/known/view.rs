@@ -148,7 +148,7 @@ impl Record {
     /// template comes with its partition in one write: where that is seen, a partition of somebody else's is not what was there before.
     pub(crate) fn note_partition(&mut self, view: &View) {
         let Strategy::RollingUpdate { partition } = view.workload.strategy else { return };
-        // A template that is not ours is no proof: it may be the one that was there before, and our write lost.
+        // A template that is not ours is no template_trial: it may be the one that was there before, and our write lost.
         let theirs = view
             .owners
             .known()

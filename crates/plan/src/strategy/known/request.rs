@@ -19,16 +19,16 @@ pub struct GivenUp {
     /// What was asked for.
     pub target: Target,
     /// What happens instead.
-    pub way: Way,
+    pub outcome: Outcome,
     /// Why it goes back by itself; none where a person asked for it.
     pub because: Option<String>,
 }
 
 /// What happens instead of going on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr)]
-pub enum Way {
+pub enum Outcome {
     /// Everybody stays as they are.
     Stopped,
     /// Everybody goes back.
-    Back,
+    RolledBack,
 }

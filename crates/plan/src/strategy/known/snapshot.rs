@@ -14,7 +14,7 @@ pub struct Attempt {
     /// When it was asked for.
     pub since: Timestamp,
     /// An upgrade has begun with it.
-    pub spent: bool,
+    pub used: bool,
 }
 
 /// A snapshot that is stored.
@@ -25,7 +25,7 @@ pub struct Snapshot {
     /// Its checksum, in hexadecimal digits.
     pub sha256: String,
     /// Where it is.
-    pub place: String,
+    pub location: String,
 }
 
 /// What became of the attempt's Job.

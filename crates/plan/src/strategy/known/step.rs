@@ -60,9 +60,9 @@ pub enum StepKind {
     /// The leader is asked to hand over.
     HandOver,
     /// Kubernetes may replace a member.
-    MemberPermitted,
+    ReplacementAllowed,
     /// It may not any more.
-    PermitTakenBack,
+    ReplacementWithdrawn,
     /// A broken pod is deleted.
     BrokenPodDeleted,
     /// The pod of a sound member is deleted or evicted.
@@ -70,7 +70,7 @@ pub enum StepKind {
     /// Members can be evicted again.
     EvictionsReleased,
     /// Everybody is held at the version that was reached.
-    Parked,
+    RolloutLocked,
 }
 
 /// What Jobs are asked to do, whatever the strategy. Each is written down before it is asked for (H1).

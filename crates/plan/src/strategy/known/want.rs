@@ -29,7 +29,7 @@ impl fmt::Display for Target {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
     /// From the call until leadership is seen elsewhere.
-    pub step_down: Duration,
+    pub handover: Duration,
     /// From the permit until the new pod is Ready.
     pub ready: Duration,
     /// From Ready until the member is healthy.
@@ -41,7 +41,7 @@ pub struct Deadlines {
 impl Default for Deadlines {
     fn default() -> Self {
         Self {
-            step_down: Duration::from_secs(30),
+            handover: Duration::from_secs(30),
             ready: Duration::from_mins(5),
             health: Duration::from_mins(2),
             sync: Duration::from_mins(2),
@@ -75,7 +75,7 @@ pub enum OnDeadline {
     #[default]
     Hold,
     /// It goes back to where it came from, where that is no downgrade, and a person is called.
-    Revert,
+    RollBack,
 }
 
 /// What a person asked for.

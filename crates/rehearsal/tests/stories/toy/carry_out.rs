@@ -119,7 +119,7 @@ fn read(upgrade: &Upgrade) -> Result<Record, Hold> {
         from: target(&upgrade.from_version, &upgrade.from_image)?,
         since: upgrade.started_at.0,
         done: upgrade.completed_pods.iter().map(name).collect(),
-        well_since: upgrade.settled_since.iter().map(|since| (name(&since.pod), since.since.0)).collect(),
+        well_since: upgrade.healthy_since.iter().map(|since| (name(&since.pod), since.since.0)).collect(),
         next: upgrade.next.as_ref().map(name),
     })
 }
@@ -131,9 +131,9 @@ fn written(record: &Record, replicas: u32, intent: Option<String>) -> Upgrade {
     let written = json!({
         "targetVersion": record.target.version.to_string(), "targetImage": record.target.image,
         "fromVersion": record.from.version.to_string(), "fromImage": record.from.image,
-        "startedAt": moment(&record.since), "currentPartition": 0,
+        "startedAt": moment(&record.since), "currentPartition": 0, "rollingBack": false,
         "completedPods": done, "progress": format!("{}/{replicas}", done.len()),
-        "settledSince": well.collect::<Vec<_>>(),
+        "healthySince": well.collect::<Vec<_>>(),
         "next": record.next.as_ref().map(MemberName::as_str), "intent": intent,
     });
     serde_json::from_value(written).expect("a record")

@@ -183,7 +183,7 @@ impl contract::Record for Record {
         self.well_since.values().copied().max()
     }
 
-    fn is_reverting(&self) -> bool {
+    fn is_rolling_back(&self) -> bool {
         false
     }
 

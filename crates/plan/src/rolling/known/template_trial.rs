@@ -1,12 +1,12 @@
 //! Whether anybody has served from a template.
 
-/// Whether a member has served from the target's template.
+/// A template is on trial until a member has served from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr)]
-pub enum Proof {
+pub enum TemplateTrial {
     /// None has yet.
-    Pending,
+    Running,
     /// The first one did not: the template before it stands, or is about to.
-    PutBack,
+    Reverted,
     /// One has been ready, healthy, of the right version and caught up.
-    Proven,
+    Passed,
 }
