@@ -119,6 +119,12 @@ impl Error {
         self.is_conflict() && self.status().is_some_and(|status| status.reason == "AlreadyExists")
     }
 
+    /// The same request may pass later, with nothing changed by us: somebody else was faster, or a quota is used up.
+    pub fn may_pass(&self) -> bool {
+        let Some(status) = self.status() else { return false };
+        status.code == 409 || (status.code == 403 && status.message.contains("exceeded quota"))
+    }
+
     /// The API server has too much to do, and did nothing.
     pub fn is_throttled(&self) -> bool {
         self.code() == Some(429)

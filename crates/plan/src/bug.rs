@@ -259,6 +259,12 @@ pub enum Bug {
     ForeignStrategyUnminded,
     /// Where Kubernetes goes on by itself, whoever leads and is outdated is asked to hand over, to another one that is outdated.
     LeadershipWanders,
+    /// Whoever goes away holds everybody, those too that were replaced and would come back as before.
+    LeftAbove,
+    /// What can't be read is taken for an upgrade that holds by a partition.
+    UnrecordedOrderIgnored,
+    /// A Job that is refused at the moment is taken for one that nobody may ever make.
+    PassingRefusalSettles,
     // Images.
     /// What a registry was shown is shown to the host that it redirects to, too.
     CredentialsFollowRedirect,

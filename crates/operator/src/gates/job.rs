@@ -64,7 +64,8 @@ pub async fn draft(
         Of::Objects(_) | Of::Prometheus(_) | Of::Webhook { .. } => None,
     });
     let Some(cron_job) = from else { return Err(Error::Gone(gate.to_owned())) };
-    if !name.starts_with(&names_of(asker)) {
+    let run = name.strip_prefix(&names_of(asker));
+    if run.is_none_or(|run| run.len() != 8 || !run.bytes().all(|byte| byte.is_ascii_hexdigit())) {
         // Whoever wrote it into the status would take a name that is another resource's.
         return Err(Error::Gone(format!("a Job of {gate} whose name is {name}")));
     }

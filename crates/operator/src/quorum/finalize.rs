@@ -7,10 +7,14 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::{Api, ResourceExt};
 use serde_json::json;
-use windlass_api::{QuorumCluster, QuorumClusterStatus, quorum_cluster::DeletionPolicy, status::Adopted};
+use windlass_api::{
+    QuorumCluster, QuorumClusterStatus,
+    quorum_cluster::{DeletionPolicy, Trigger},
+    status::Adopted,
+};
 use windlass_plan::{
-    Pod, View,
-    rolling::{known::workload::Strategy, parking, poison},
+    Pod, Step, View,
+    rolling::{known::workload::Strategy, parking, permit, poison},
 };
 
 use crate::{
@@ -21,7 +25,7 @@ use crate::{
         budget,
         observe::Observed,
         rolling::view,
-        stateful_set::{partition_patch, patch_set},
+        stateful_set::{partition_patch, patch_set, strategy_patch},
         validate,
     },
 };
@@ -77,14 +81,19 @@ fn parting(resource: &QuorumCluster, observed: &Observed) -> Parting {
     let Some((set, adopted)) = observed.set.as_ref().zip(adopted) else { return Parting::last(None) };
     // Not validated: a spec that can't be read must not keep a permit standing.
     let seen = view::as_it_stands(resource, observed);
-    if let Some(permitted) = seen.as_ref().and_then(View::permitted) {
-        return Parting::last(Some(partition_patch(set, permitted.index.saturating_add(1))));
+    match seen.as_ref().and_then(|view| permit::leave(resource.spec.trigger.into(), view)) {
+        Some(Step::TakeBack { partition, .. }) => return Parting::last(Some(partition_patch(set, partition))),
+        Some(_) => return Parting::last(Some(strategy_patch(set, Strategy::OnDelete))),
+        None => {}
     }
     if let Some(image) = seen.as_ref().and_then(poison::parting_image)
-        && let Ok((container, _)) = validate::container(resource, set)
+        && let Ok(patch) = validate::images_patch(resource, set, image)
     {
-        let path = format!("/spec/template/spec/containers/{container}/image");
-        return Parting::last(Some(vec![json!({"op": "replace", "path": path, "value": image})]));
+        return Parting::last(Some(patch));
+    }
+    if resource.spec.trigger == Trigger::Template && adopted.type_ == "OnDelete" {
+        // Whoever writes the template writes the strategy, too: nothing of it is ours.
+        return Parting::last(None);
     }
     let restore = match resource.spec.deletion_policy {
         // Only at rest: a template that the controller has not seen yet would be rolled out to everybody at once.

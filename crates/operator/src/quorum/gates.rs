@@ -153,7 +153,7 @@ pub async fn ask(
 /// Whoever is at work on the members writes here what they do; on the StatefulSet or on the QuorumCluster.
 pub const LOCKED_BY: &str = "windlass.dev/locked-by";
 
-/// What these gates say; nothing is said of nodes where nobody looked at them.
+/// What these gates say.
 pub fn external(resource: &QuorumCluster, observed: &Observed, set: &StatefulSet) -> Vec<ExternalGate> {
     let mut gates = vec![ExternalGate::new(CONCURRENT_OPERATION, unlocked(resource, set))];
     match &observed.nodes {
@@ -163,7 +163,11 @@ pub fn external(resource: &QuorumCluster, observed: &Observed, set: &StatefulSet
             let hold = Hold::new(Reason::NodeDraining, message);
             gates.push(ExternalGate::new(NODE_DRAIN, Outcome::NotAsked(hold)));
         }
-        Nodes::NotYet => {}
+        // Nothing was under way that they matter for. What begins in this very look begins with nobody.
+        Nodes::NotYet => {
+            let hold = Hold::new(Reason::NodeDraining, "the nodes under the members were not looked at yet");
+            gates.push(ExternalGate::new(NODE_DRAIN, Outcome::Unknown(hold)));
+        }
     }
     gates.extend(gates::outcomes(&questions(resource, &observed.course, set), &observed.answers));
     gates

@@ -1,7 +1,7 @@
 //! What a QuorumCluster has Jobs do: which of them a decision reserves, and what each is made from (H1, H6).
 
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
 use windlass_api::{QuorumCluster, status::Intent};
 use windlass_plan::{
     Fact, Seen,
@@ -17,7 +17,10 @@ use crate::{
     error::Error,
     gates::job,
     jobs::{Draft, Maker, intents, pull, snapshot},
-    quorum::{gates, observe::Observed},
+    quorum::{
+        gates,
+        observe::{Observed, next_image},
+    },
 };
 
 /// What is written with a plan, into the resource as it is about to be written otherwise: a hook's Job is called after its record.
@@ -96,8 +99,19 @@ pub async fn settle(
         open.push(intent);
     }
     let course = &observed.course;
+    open.retain(|intent| match intent {
+        Intent::Pull { image, node } => is_meant(resource, observed, set, image, node),
+        Intent::Hook { .. } | Intent::Snapshot { .. } => true,
+    });
     let draft = async |intent: &Intent| draft(actor.context, resource, course, observed, set, intent).await;
     intents::settle(actor, &Maker::of(resource), &open, draft).await
+}
+
+/// Whether that image is the next one, and a member is on that node. Whoever may write the status alone has no other image run, and what is left out
+/// harms nobody: it pulls an image, should it come.
+fn is_meant(resource: &QuorumCluster, observed: &Observed, set: &StatefulSet, image: &str, node: &str) -> bool {
+    let here = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(node);
+    observed.pods.iter().any(here) && next_image(resource, &observed.course, set).is_ok_and(|next| next == image)
 }
 
 async fn draft(

@@ -238,7 +238,7 @@ async fn read(context: &Context, resource: &QuorumCluster, course: Course, ahead
         }
     };
     let nodes = async {
-        match (context.settings.ignore_nodes, ahead || upgrading) {
+        match (context.settings.ignore_nodes, ahead || upgrading || !course.at_rest) {
             (_, false) => Ok(Nodes::NotYet),
             (true, true) => Ok(Nodes::Ignored),
             (false, true) => nodes::look(context, &pods).await.map(Nodes::Seen),
@@ -358,7 +358,7 @@ async fn pulls(
 }
 
 /// The image of the upgrade that is under way, or of the one that would begin.
-fn next_image(resource: &QuorumCluster, course: &Course, set: &StatefulSet) -> Result<String, Hold> {
+pub fn next_image(resource: &QuorumCluster, course: &Course, set: &StatefulSet) -> Result<String, Hold> {
     if let Some(under_way) = &course.under_way {
         // Where somebody else writes the template, that is what comes next, whatever is on record.
         return match resource.spec.trigger {

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::ResourceExt;
+use serde_json::{Value, json};
 use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{Hold, MemberName, Quorum, Reason, Seen, Want};
 
@@ -130,6 +131,18 @@ pub fn container(resource: &QuorumCluster, set: &StatefulSet) -> Result<(usize, 
     let there: Vec<&str> = containers.iter().map(|container| container.name.as_str()).collect();
     let message = format!("StatefulSet {} has no container {wanted}; it has {}", set.name_any(), there.join(", "));
     Err(Hold::new(Reason::ContainerNotFound, message))
+}
+
+/// Writes this image wherever the template names the system's: one write for all of them, for a template with two versions in it would make
+/// pods of neither.
+pub fn images_patch(resource: &QuorumCluster, set: &StatefulSet, image: &str) -> Result<Vec<Value>, Hold> {
+    let (container, _) = container(resource, set)?;
+    let followers = init_containers(resource, set)?.into_iter().map(|index| ("initContainers", index));
+    let image = |(list, index): (&str, usize)| {
+        let path = format!("/spec/template/spec/{list}/{index}/image");
+        json!({"op": "replace", "path": path, "value": image})
+    };
+    Ok(std::iter::once(("containers", container)).chain(followers).map(image).collect())
 }
 
 /// The places of the init containers whose image follows. Sidecars, which are init containers that stay, are among them.

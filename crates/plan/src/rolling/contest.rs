@@ -28,7 +28,7 @@ use crate::{
             view::View,
             workload::{Pod, Strategy},
         },
-        order,
+        order, owners,
     },
     strategy::known::{
         decision::halt,
@@ -66,22 +66,26 @@ pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp
 pub(crate) fn stand_down(trigger: Trigger, view: &View, record: &mut Record) -> Option<Decision> {
     // Who follows somebody else's template leaves the strategy to them.
     let pod = view.permitted().filter(|_| record.order == Order::ReverseOrdinal || trigger == Trigger::Version)?;
-    let ours = record.contest.is_none() && order::strategy_is_ours(view, record).is_ok() && !is_foreign(&view.owners);
+    let ours =
+        record.contest.is_none() && order::strategy_is_ours(view, record).is_ok() && !owners::is_foreign(&view.owners);
     if ours || bug::active(Bug::ForeignStrategyUnminded) {
         return None;
     }
     may_hold(&mut record.contest, &view.owners).then(|| hold(record, pod, view.workload.strategy))
 }
 
-/// Whether the partition that stands is somebody else's by all that managedFields tell, whatever its value was before.
-pub(crate) fn is_foreign(owners: &Fact<Owners>) -> bool {
-    let foreign = owners.known().is_some_and(|owners| owners.writer(Field::Partition).is_some());
-    foreign && !bug::active(Bug::ForeignStrategyUnminded)
-}
-
 /// The same where the resource itself can't be read, and its record can.
-pub(crate) fn withdraw(record: &mut Record, pod: &Pod, strategy: Strategy, owners: &Fact<Owners>) -> Option<Decision> {
-    let ours = record.order == Order::ReverseOrdinal && !bug::active(Bug::ForeignStrategyUnminded);
+pub(crate) fn withdraw(
+    trigger: Trigger,
+    record: &mut Record,
+    pod: &Pod,
+    strategy: Strategy,
+    owners: &Fact<Owners>,
+) -> Option<Decision> {
+    // Who follows somebody else's template leaves the strategy to them.
+    let minded = record.order == Order::ReverseOrdinal
+        || (trigger == Trigger::Version && !bug::active(Bug::UnrecordedOrderIgnored));
+    let ours = minded && !bug::active(Bug::ForeignStrategyUnminded);
     (ours && may_hold(&mut record.contest, owners)).then(|| hold(record, pod, strategy))
 }
 

@@ -15,7 +15,11 @@ use crate::{
     fact::Fact,
     hold::Hold,
     reason::Reason,
-    rolling::known::{owners::Field, record::Record, view::View},
+    rolling::known::{
+        owners::{Field, Owners},
+        record::Record,
+        view::View,
+    },
     strategy::known::want::Want,
 };
 
@@ -88,4 +92,10 @@ pub(crate) fn is_written_since(view: &View, field: Field, ours: Timestamp, times
     let writer = view.owners.known().and_then(|owners| owners.writer(field));
     let Some(at) = writer.and_then(|owner| owner.at) else { return false };
     at > ours || (times >= LOST_IN_A_ROW && at.as_second() >= ours.as_second())
+}
+
+/// Whether the partition that stands is somebody else's by all that managedFields tell, whatever its value was before.
+pub(crate) fn is_foreign(owners: &Fact<Owners>) -> bool {
+    let foreign = owners.known().is_some_and(|owners| owners.writer(Field::Partition).is_some());
+    foreign && !bug::active(Bug::ForeignStrategyUnminded)
 }

@@ -12,11 +12,12 @@ use jiff::Timestamp;
 
 use crate::{
     bug::{self, Bug},
+    fact::Fact,
     hold::Hold,
     reason::Reason,
     rolling::{
         known::{
-            owners::Field,
+            owners::{Field, Owners},
             parked::{Parked, Switched},
             record::Record,
             step::{Decision, Step},
@@ -108,9 +109,11 @@ pub(crate) fn switched(view: &View, partition: u32, now: Timestamp) -> Parked {
 }
 
 /// A switch of ours that stands while nothing can be decided, because the resource can't be read: it is put back.
-pub fn stand_down(workload: &Workload, parked: Option<Parked>) -> Option<Decision> {
+/// Where a loop set it again since, by all that managedFields tell, it is theirs: undone at every look, it would come back at every look.
+pub fn stand_down(workload: &Workload, owned: &Fact<Owners>, parked: Option<Parked>) -> Option<Decision> {
     let stands = workload.strategy == Strategy::RollingUpdate { partition: 0 } && workload.replicas > 0;
     let ours = parked.is_some_and(|parked| parked.accounts_for(0)) && stands && !bug::active(Bug::SwitchLeftStanding);
+    let ours = ours && !owners::is_foreign(owned);
     ours.then_some(Decision::Act(Step::PutBackStrategy))
 }
 

@@ -28,7 +28,7 @@ use crate::{
             view::View,
             workload::{Evictions, Pod, Strategy, Workload},
         },
-        mend, order, parking, poison,
+        mend, order, owners, parking, poison,
         retarget::{is_replaced, is_revert},
         template::template_changed,
     },
@@ -84,12 +84,9 @@ fn unseen(trigger: Trigger, view: &View, record: &mut Record) -> Option<Decision
 /// not wait for a person. None if nothing is.
 pub fn stand_down(trigger: Trigger, view: &View, because: &Hold) -> Option<Plan> {
     let mut record = view.record.clone();
-    // Where somebody else's strategy was held already, what is ours can't be told from theirs any more, and the number of holds is what counts.
-    let uncontested = |record: &Record| record.contest.is_none() && !contest::is_foreign(&view.owners);
-    let permit = record.as_mut().and_then(|record| match standing(view, record).filter(|_| uncontested(record)) {
-        Some((pod, partition)) => Some(take_back(record, pod, partition, because.clone())),
-        None => contest::stand_down(trigger, view, record).or_else(|| unseen(trigger, view, record)),
-    });
+    let permit = record
+        .as_mut()
+        .and_then(|record| let_nobody_go(trigger, view, record, because).or_else(|| unseen(trigger, view, record)));
     let rest = |record: Option<&Record>| hold_if_open(release_if_idle(halt(because.clone()), view), view, record);
     let let_go = permit.or_else(|| parking::let_go(view, &mut record));
     let decision = let_go.unwrap_or_else(|| rest(record.as_ref()));
@@ -107,10 +104,35 @@ pub fn stand_down(trigger: Trigger, view: &View, because: &Hold) -> Option<Plan>
     })
 }
 
+/// The permit that stands is taken back, and a strategy of somebody else's is held within bounds.
+fn let_nobody_go(trigger: Trigger, view: &View, record: &mut Record, because: &Hold) -> Option<Decision> {
+    // Where somebody else's strategy was held already, what is ours can't be told from theirs any more, and the number of holds is what counts.
+    let uncontested = record.contest.is_none() && !owners::is_foreign(&view.owners);
+    match standing(view, record).filter(|_| uncontested) {
+        Some((pod, partition)) => Some(take_back(record, pod, partition, because.clone())),
+        None => contest::stand_down(trigger, view, record),
+    }
+}
+
+/// What is taken back of an upgrade that nobody minds any more (H40); none where nothing of ours lets anybody go. Nobody is held above a member that
+/// was replaced: it would come back as it was before, and nobody would keep drains away (H10).
+pub fn leave(trigger: Trigger, view: &View) -> Option<Step> {
+    let mut record = view.record.clone()?;
+    let falls_back = |pod: &Pod| record.order == Order::ReverseOrdinal && is_replaced(view, &record, pod);
+    if view.permitted().is_some_and(falls_back) && !bug::active(Bug::LeftAbove) {
+        return None;
+    }
+    match let_nobody_go(trigger, view, &mut record, &Hold::new(Reason::Paused, "nobody minds it any more"))? {
+        Decision::Act(step) => Some(step),
+        Decision::Wait { .. } | Decision::Halt { .. } | Decision::Done => None,
+    }
+}
+
 /// What is left to do where the resource itself can't be read, and an upgrade of it is under way: the permit that stands is taken back, for
 /// nobody would mind it (H9), and one of somebody else's is held, within bounds. Evictions stay as they are, for who has not joined yet can't
 /// be told.
 pub fn withdraw(
+    trigger: Trigger,
     workload: &Workload,
     pods: &[Pod],
     owners: &Fact<Owners>,
@@ -125,15 +147,17 @@ pub fn withdraw(
         return None;
     };
     // A value that was ours before may be somebody else's by now.
-    if record.contest.is_none() && record.accounts_for(partition) && !contest::is_foreign(owners) {
+    if record.contest.is_none() && record.accounts_for(partition) && !owners::is_foreign(owners) {
         return Some(take_back(record, pod, partition, because.clone()));
     }
-    contest::withdraw(record, pod, workload.strategy, owners)
+    contest::withdraw(trigger, record, pod, workload.strategy, owners)
 }
 
 /// The same where the record can't be read either: whose partition it is, only managedFields tell, and what is not known to be ours is held within
 /// the same bounds. Nobody is taken down by one that is too high.
 pub fn withdraw_unrecorded(
+    trigger: Trigger,
+    order: Option<Order>,
     workload: &Workload,
     pods: &[Pod],
     owners: &Fact<Owners>,
@@ -150,8 +174,13 @@ pub fn withdraw_unrecorded(
         }
         return None;
     };
-    if !ours && !contest::may_hold(contest, owners) {
+    // Who follows somebody else's template leaves the strategy to them; and under OnDelete a partition of ours lets nobody go.
+    let switched = order == Some(Order::LeaderLast) && !bug::active(Bug::UnrecordedOrderIgnored);
+    if (switched && trigger == Trigger::Template) || (!ours && !contest::may_hold(contest, owners)) {
         return None;
+    }
+    if switched {
+        return Some(Decision::Act(Step::PutBackStrategy));
     }
     let theirs = contest.as_ref().filter(|_| !ours).map(|contest| contest.told(&workload.name, None));
     let because = theirs.map_or_else(|| because.clone(), |told| Hold::new(Reason::FieldOwned, told));

@@ -632,6 +632,8 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 #[case(Bug::OwnersIgnored, owners::owners_that_can_not_be_read_block)]
 #[case(Bug::OriginalPartitionIsOurs, owners::the_original_partition_is_foreign_and_held_once)]
 #[case(Bug::ForeignStrategyUnminded, owners::a_foreign_partition_is_held_while_the_spec_is_invalid)]
+#[case(Bug::LeftAbove, owners::nobody_is_left_held_above_who_was_replaced)]
+#[case(Bug::UnrecordedOrderIgnored, owners::a_strategy_is_put_back_where_the_resource_cannot_be_read)]
 #[case(Bug::LeadershipWanders, owners::leadership_does_not_wander_where_kubernetes_goes_on_by_itself)]
 #[case(Bug::StrategyFought, owners::the_original_partition_is_foreign_and_held_once)]
 #[case(Bug::StrategyFought, owners::a_hold_that_is_lost_is_tried_again_and_not_for_ever)]

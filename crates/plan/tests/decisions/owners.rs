@@ -9,17 +9,19 @@ use windlass_plan::{
         self,
         known::{
             contest::Contest,
+            order::Order,
             owners::{Field, MANAGER, Operation, Owner, Owners},
+            parked::Parked,
             workload::{Evictions, Strategy},
         },
-        permit,
+        parking, permit,
     },
     strategy::known::want::Trigger,
 };
 
 use crate::support::{
     Answer, NEW, OLD, answer, as_seen, decide, half_way, half_way_on_delete, hold, image, name, noon, owned_by, owner,
-    plan, pod_mut, record_mut, rest, rest_on_delete, resumed, revision, unknown, want,
+    permitted, plan, pod_mut, record_mut, rest, rest_on_delete, resumed, revision, unknown, want,
 };
 
 const ALL: &[Field] = &[Field::Image, Field::Partition, Field::Strategy, Field::Replicas];
@@ -184,6 +186,58 @@ pub fn a_foreign_partition_is_held_while_the_spec_is_invalid() {
     record.as_mut().and_then(|record| record.contest.as_mut()).expect("recorded").held = true;
     let second = permit::stand_down(Trigger::Version, &View { record, ..again }, &because);
     assert!(second.is_none_or(|plan| !matches!(plan.decision, Decision::Act(Step::TakeBack { .. }))), "no duel");
+}
+
+/// Somebody sets RollingUpdate while members go by OnDelete, and the resource can't be read: the strategy goes back, for a partition would bring
+/// whoever is above it back as before. It is theirs to set where they write the template.
+#[test]
+pub fn a_strategy_is_put_back_where_the_resource_cannot_be_read() {
+    let view = reset(&half_way_on_delete(3, 2, 2), 0);
+    let because = Hold::new(Reason::ResourceUnknown, "");
+    let told = |trigger| {
+        let mut record = view.record.clone().expect("it is under way");
+        permit::withdraw(trigger, &view.workload, &view.pods, &view.owners, &mut record, &because)
+    };
+    assert_eq!(told(Trigger::Version), Some(Decision::Act(Step::PutBackStrategy)));
+    assert_eq!(told(Trigger::Template), None);
+    let unrecorded = |trigger, order| {
+        permit::withdraw_unrecorded(trigger, order, &view.workload, &view.pods, &view.owners, &mut None, &because)
+    };
+    assert_eq!(unrecorded(Trigger::Version, Some(Order::LeaderLast)), Some(Decision::Act(Step::PutBackStrategy)));
+    assert_eq!(unrecorded(Trigger::Template, Some(Order::LeaderLast)), None);
+    let held = unrecorded(Trigger::Version, None);
+    assert!(matches!(held, Some(Decision::Act(Step::TakeBack { .. }))), "{held:?}");
+}
+
+/// A loop writes what our switch had written, at rest and again and again: it is theirs now.
+#[test]
+pub fn a_switch_that_a_loop_writes_is_left_to_it() {
+    let view = rest(3, 0);
+    let workload = windlass_plan::Workload { strategy: Strategy::RollingUpdate { partition: 0 }, ..view.workload };
+    let stands = |owners: &Fact<Owners>| parking::stand_down(&workload, owners, Some(Parked::at(0)));
+    let ours = owned_by(vec![update(MANAGER, &[Field::Partition, Field::Strategy])]);
+    assert_eq!(stands(&ours), Some(Decision::Act(Step::PutBackStrategy)));
+    assert_eq!(stands(&owned_by(vec![update(ARGO, &[Field::Partition, Field::Strategy])])), None);
+}
+
+/// The resource goes away half way, and nobody minds anything from now on.
+#[test]
+pub fn nobody_is_left_held_above_who_was_replaced() {
+    // Ours: taken back, whoever is deleted.
+    let left = permit::leave(Trigger::Version, &permitted(3, 0, 1));
+    assert!(matches!(left, Some(Step::TakeBack { partition: 2, .. })), "{left:?}");
+    // Somebody's image lets a replaced member go: held, a drain would bring it back as it was before.
+    let mut view = half_way(3, 0, 1);
+    (view.workload.image, view.workload.update_revision) = (image("theirs"), revision("theirs"));
+    assert_eq!(permit::leave(Trigger::Version, &view), None);
+    // Under OnDelete a partition would do the same to all.
+    let view = reset(&half_way_on_delete(3, 2, 2), 0);
+    assert_eq!(permit::leave(Trigger::Version, &view), Some(Step::PutBackStrategy));
+    assert_eq!(permit::leave(Trigger::Template, &view), None);
+    // At rest it is theirs.
+    let mut view = reset(&rest(3, 0), 0);
+    (view.workload.image, view.workload.update_revision) = (image("theirs"), revision("theirs"));
+    assert_eq!(permit::leave(Trigger::Version, &view), None);
 }
 
 /// Nobody is replaced and up, so leadership could only go from one who is to go to another.

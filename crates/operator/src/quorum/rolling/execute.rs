@@ -1,7 +1,6 @@
 //! Carries out one step of the rolling strategy.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use serde_json::json;
 use windlass_api::QuorumCluster;
 use windlass_plan::{MemberName, Step, rolling::known::workload::Strategy};
 
@@ -15,7 +14,7 @@ use crate::{
         pass::Recorded,
         removal::{delete_pod, evict_pod},
         stateful_set::{partition_patch, patch_set, strategy_patch, take_back},
-        validate::{container, init_containers},
+        validate::images_patch,
     },
 };
 
@@ -32,15 +31,7 @@ pub async fn execute(
         // Whoever calls has it done by a Job.
         Step::Job(_) => Ok(()),
         Step::WriteTemplate { image, strategy } => {
-            let (container, _) = container(resource, set).map_err(|hold| Error::Gone(hold.message))?;
-            let followers = init_containers(resource, set).map_err(|hold| Error::Gone(hold.message))?;
-            let followers = followers.into_iter().map(|index| ("initContainers", index));
-            // One write for all of them: a template with two versions in it would make pods of neither.
-            let image = |(list, index): (&str, usize)| {
-                let path = format!("/spec/template/spec/{list}/{index}/image");
-                json!({"op": "replace", "path": path, "value": image})
-            };
-            let mut patch: Vec<_> = std::iter::once(("containers", container)).chain(followers).map(image).collect();
+            let mut patch = images_patch(resource, set, image).map_err(|hold| Error::Gone(hold.message))?;
             if let Some(strategy) = strategy {
                 patch.extend(strategy_patch(set, *strategy));
             }

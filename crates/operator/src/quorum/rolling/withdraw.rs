@@ -7,9 +7,10 @@ use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
     Decision, Hold, Step,
     rolling::{
-        known::{contest::Contest, parked::Parked, workload::Strategy},
+        known::{contest::Contest, order::Order, parked::Parked, workload::Strategy},
         parking, permit,
     },
+    strategy::known::want::Trigger,
 };
 
 use crate::{
@@ -36,14 +37,18 @@ pub fn withdraw(
     let Some(written) = resource.raw.pointer("/status/upgrade").filter(|written| !written.is_null()) else {
         let parked = resource.raw.pointer("/status/parkedPartition").and_then(Value::as_u64);
         let parked = parked.and_then(|partition| u32::try_from(partition).ok()).map(Parked::at);
-        let step = step(parking::stand_down(&workload, parked))?;
+        let step = step(parking::stand_down(&workload, &owners::of_strategy(set), parked))?;
         return Some(Withdrawal { step: Some(step), recorded: None, contest: None });
     };
     let (pods, owners) = (view::pods(&workload, observed), owners::of_strategy(set));
+    let trigger = match resource.raw.pointer("/spec/trigger").and_then(Value::as_str) {
+        Some("Template") => Trigger::Template,
+        Some(_) | None => Trigger::Version,
+    };
     let read = serde_json::from_value(written.clone()).ok().and_then(|upgrade| translate::record(&upgrade).ok());
     if let Some(mut record) = read {
         let before = record.clone();
-        let step = step(permit::withdraw(&workload, &pods, &owners, &mut record, hold));
+        let step = step(permit::withdraw(trigger, &workload, &pods, &owners, &mut record, hold));
         let intent = step.as_ref().map(ToString::to_string);
         let value = json!(translate::upgrade(&record, workload.replicas, intent));
         let recorded = (step.is_some() || record != before).then_some(("upgrade", value));
@@ -57,7 +62,12 @@ pub fn withdraw(
         read.and_then(|contest| translate::contest(&contest).ok()).unwrap_or_else(Contest::exhausted)
     });
     let mut after = contest.clone();
-    let step = step(permit::withdraw_unrecorded(&workload, &pods, &owners, &mut after, hold));
+    let order = match written.pointer("/order").and_then(Value::as_str) {
+        Some("LeaderLast") => Some(Order::LeaderLast),
+        Some("ReverseOrdinal") => Some(Order::ReverseOrdinal),
+        Some(_) | None => None,
+    };
+    let step = step(permit::withdraw_unrecorded(trigger, order, &workload, &pods, &owners, &mut after, hold));
     let value = json!(after.as_ref().map(translate::written_contest));
     let recorded = (after != contest).then_some(("contest", value));
     let contest = after.map(|contest| contest.told(set.name_any().as_str(), workload.permitted(&pods)));
