@@ -8,6 +8,7 @@ pub mod crd;
 pub mod executor;
 pub mod fleet;
 pub mod members;
+pub mod phase;
 pub mod quorum_cluster;
 pub mod reading;
 pub mod service_image;

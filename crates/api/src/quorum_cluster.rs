@@ -26,7 +26,7 @@ use crate::status::QuorumClusterStatus;
     printcolumn = r#"{"name":"Version","type":"string","jsonPath":".status.currentVersion"}"#,
     printcolumn = r#"{"name":"Target","type":"string","jsonPath":".spec.version"}"#,
     printcolumn = r#"{"name":"Done","type":"string","jsonPath":".status.upgrade.progress"}"#,
-    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"State","type":"string","jsonPath":".status.phase"}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
     printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type=='Ready')].message"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#

@@ -4,7 +4,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::quorum_cluster::Order;
+use crate::{
+    phase::{self, Phase},
+    quorum_cluster::Order,
+};
 
 /// The state of a QuorumCluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -13,9 +16,12 @@ pub struct QuorumClusterStatus {
     /// The generation of the spec that this status speaks of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// In one word, for people: Pending, Running, Upgrading, Reverting, Paused, Blocked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub phase: Option<String>,
+    // A string to the API server: an enum of its would refuse what another release of the operator has written.
+    /// The state in one word, for people: UpToDate, Upgrading, RollingBack, Waiting, NeedsApproval, NeedsAttention or Paused. Programs should
+    /// read the conditions.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "phase::read")]
+    #[schemars(with = "Option<String>")]
+    pub phase: Option<Phase>,
     /// The version that all members run; first set when all agree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_version: Option<String>,
@@ -92,30 +98,6 @@ impl QuorumClusterStatus {
     /// It goes back to where it came from.
     pub fn is_rolling_back(&self) -> bool {
         self.upgrade.as_ref().is_some_and(|upgrade| upgrade.rolling_back == Some(true))
-    }
-}
-
-/// What `phase` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::EnumString, strum::IntoStaticStr)]
-pub enum Phase {
-    /// An upgrade is wanted and has not begun, or nobody knows yet whether one is.
-    Pending,
-    /// What is wanted runs.
-    Running,
-    /// An upgrade is under way.
-    Upgrading,
-    /// It goes back to where an unfinished upgrade came from.
-    Reverting,
-    /// A person stopped it.
-    Paused,
-    /// Nothing moves before a person looks.
-    Blocked,
-}
-
-impl Phase {
-    /// The word in the status.
-    pub fn name(self) -> &'static str {
-        self.into()
     }
 }
 

@@ -6,9 +6,10 @@ use serde_json::Value;
 use windlass_api::{
     QuorumCluster, Word,
     conditions::Tri,
+    phase::Phase,
     quorum_cluster::Override,
     reading,
-    status::{GateStatus, Lag, MemberStatus, Phase, Question, Role},
+    status::{GateStatus, Lag, MemberStatus, Question, Role},
     translate,
 };
 use windlass_plan::{
@@ -156,7 +157,7 @@ impl QuorumOverview {
         let intent = status.upgrade.as_ref().and_then(|upgrade| upgrade.intent.clone());
         let overrides = &resource.spec.gates.overrides;
         Self {
-            phase: status.phase.and_then(|phase| phase.parse().ok()),
+            phase: status.phase,
             running: status.current_version,
             wanted: resource.spec.version.clone(),
             from: record.as_ref().map(|record| Place::of(&record.from)),

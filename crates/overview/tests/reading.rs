@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use windlass_api::{
     Word,
     conditions::{Tri, Verdict, conditions},
-    status::{Lag, Phase, Role},
+    phase::Phase,
+    status::{Lag, Role},
 };
 use windlass_overview::{Doing, FleetOverview, QuorumOverview, Said, TierState};
 use windlass_plan::{Hold, Order, Reason, StepKind, gate::State, rolling::known::stage::StageKind};
@@ -66,9 +67,9 @@ fn one_that_nobody_has_looked_at_says_nothing() {
 #[test]
 fn one_at_rest_waits_for_nothing() {
     let conditions = said(Word::UpToDate, "all members run the wanted version", false);
-    let status = json!({"phase": "Running", "currentVersion": "8.5.3", "conditions": conditions});
+    let status = json!({"phase": "UpToDate", "currentVersion": "8.5.3", "conditions": conditions});
     let overview = read(&status);
-    assert_eq!((overview.phase, overview.running.as_deref()), (Some(Phase::Running), Some("8.5.3")));
+    assert_eq!((overview.phase, overview.running.as_deref()), (Some(Phase::UpToDate), Some("8.5.3")));
     assert!(overview.is_at_rest());
     let said = speaks(&overview);
     assert_eq!((said.word.clone(), said.next_step), (Word::UpToDate, None));
@@ -118,9 +119,9 @@ fn a_member_on_its_way_is_told_by_its_stage(#[case] name: &str, #[case] stage: S
 }
 
 #[rstest]
-#[case::waits(Reason::AwaitingApproval, "Upgrading", Phase::Upgrading, false)]
+#[case::waits(Reason::AwaitingApproval, "NeedsApproval", Phase::NeedsApproval, false)]
 #[case::paused(Reason::Paused, "Paused", Phase::Paused, false)]
-#[case::halted(Reason::TemplateChanged, "Blocked", Phase::Blocked, true)]
+#[case::halted(Reason::TemplateChanged, "NeedsAttention", Phase::NeedsAttention, true)]
 fn what_holds_is_told_with_what_to_do(
     #[case] reason: Reason,
     #[case] word: &str,
@@ -160,13 +161,13 @@ fn gates_say_where_they_stand_and_what_a_person_may_do() {
 
 #[test]
 fn a_status_that_can_not_be_read_names_the_field() {
-    let overview = read(&json!({"phase": "Blocked", "upgrade": upgrade(&json!({"targetVersion": "soon"}))}));
+    let overview = read(&json!({"phase": "NeedsAttention", "upgrade": upgrade(&json!({"targetVersion": "soon"}))}));
     let said = speaks(&overview);
     assert_eq!((said.word.reason(), said.stalled), (Some(Reason::Unreadable), true));
     assert!(said.message.starts_with("status.upgrade.targetVersion"), "{}", said.message);
     assert_eq!(said.next_step, Some(Reason::Unreadable.next_step()));
     assert_eq!((overview.subject.name.as_str(), overview.subject.system.as_str()), ("pd", "Pd"));
-    assert_eq!((overview.phase, &overview.from), (Some(Phase::Blocked), &None));
+    assert_eq!((overview.phase, &overview.from), (Some(Phase::NeedsAttention), &None));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use serde_json::Value;
-use windlass_api::status::Phase;
+use windlass_api::phase::Phase;
 use windlass_overview::{QuorumOverview, Subject};
 use windlass_rehearsal::trial::is_ours;
 use windlass_sim::journal::{Entry, Event, MemberTruth, QuorumTruth, Verb};
@@ -56,7 +56,7 @@ impl Frame {
         };
         let phase = overview.phase.map_or("", Phase::name);
         let step = overview.doing.as_ref().map_or("none", |doing| &doing.text);
-        let status = [("phase", phase), ("step", step), ("waits for", waits)];
+        let status = [("state", phase), ("step", step), ("waits for", waits)];
         Self {
             title,
             styles: members.iter().map(style).collect(),

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
 use serde::Serialize;
 use serde_json::Value;
-use windlass_api::status::Phase;
+use windlass_api::phase::Phase;
 use windlass_rehearsal::{
     judge::{Verdict, judge},
     setting::Setting,
@@ -72,7 +72,7 @@ impl Upgrade {
         };
         let journal: Vec<Entry> = cluster.journal.entries().iter().filter(about).cloned().collect();
         let Verdict { leader_moves, leader_restarts, min_healthy, restarts, writes, .. } = judge(&journal, None);
-        let running = overview(cluster, setting).is_some_and(|one| one.phase == Some(Phase::Running));
+        let running = overview(cluster, setting).is_some_and(|one| one.phase == Some(Phase::UpToDate));
         let truths = cluster.world.truths();
         let mut members =
             truths.iter().filter(|truth| truth.namespace == setting.namespace).flat_map(|truth| &truth.members);

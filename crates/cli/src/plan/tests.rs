@@ -261,7 +261,7 @@ fn what_is_planned_is_what_the_operator_does(
         tokio::task::spawn_local(async move { process.live(program).await });
         let resource = setting.subject();
         let live = || cluster.api.get_value(&resource.resource, &resource.namespace, &resource.name);
-        let is_done = || live().is_some_and(|object| object["status"]["phase"] == "Running");
+        let is_done = || live().is_some_and(|object| object["status"]["phase"] == "UpToDate");
         for _ in 0..1_800 {
             tokio::time::sleep(Duration::from_secs(1)).await;
             if is_done() {

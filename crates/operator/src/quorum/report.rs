@@ -3,7 +3,7 @@
 use windlass_api::{
     QuorumCluster, QuorumClusterStatus, Word,
     conditions::{Verdict, conditions},
-    status::Phase,
+    phase::Phase,
     translate,
 };
 use windlass_plan::{
@@ -119,15 +119,7 @@ fn conclude<A: Step>(
     let generation = resource.metadata.generation.unwrap_or(0);
     // What is on record counts, also where no plan could be made of it: it goes on from there.
     let verdict = verdict(decision, way, status.is_upgrading());
-    let phase = match decision {
-        Decision::Done => Phase::Running,
-        Decision::Wait { on, .. } if on.reason == Reason::Paused => Phase::Paused,
-        Decision::Halt { .. } => Phase::Blocked,
-        Decision::Act(_) | Decision::Wait { .. } if status.is_rolling_back() => Phase::Reverting,
-        Decision::Act(_) | Decision::Wait { .. } if status.is_upgrading() => Phase::Upgrading,
-        Decision::Act(_) | Decision::Wait { .. } => Phase::Pending,
-    };
-    status.phase = Some(phase.name().to_owned());
+    status.phase = Some(Phase::of(&verdict, status.is_rolling_back()));
     status.observed_generation = Some(generation);
     status.conditions = conditions(&status.conditions, &verdict, generation, now);
 }

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use windlass_api::{
     QuorumCluster,
     conditions::{Verdict, conditions},
+    phase::Phase,
     reading,
-    status::Phase,
 };
 use windlass_plan::{Hold, strategy::known::step::Step as _};
 
@@ -113,7 +113,7 @@ fn said(of: &Located<'_, Whole<QuorumCluster>>, actor: Actor<'_>, hold: &Hold) -
     let conditions = conditions(&of.conditions(), &verdict, generation, actor.context.clock.now());
     let unobserved = verdict.upgrading || of.resource.raw.pointer("/status/leadershipUnobserved") == Some(&json!(true));
     json!({
-        "observedGeneration": generation, "phase": Phase::Blocked, "conditions": conditions,
+        "observedGeneration": generation, "phase": Phase::of(&verdict, false), "conditions": conditions,
         "leadershipUnobserved": unobserved,
     })
 }

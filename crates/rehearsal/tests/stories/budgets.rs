@@ -51,7 +51,7 @@ fn evicted(tale: &Tale) -> Vec<String> {
 
 fn is_done(cluster: &Cluster) -> bool {
     let subject = stage::subject(cluster);
-    subject["status"]["phase"] == "Running" && subject["status"]["currentVersion"] == TO
+    subject["status"]["phase"] == "UpToDate" && subject["status"]["currentVersion"] == TO
 }
 
 #[test]

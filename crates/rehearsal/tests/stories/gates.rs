@@ -128,7 +128,7 @@ fn each_hand_over_waits_for_its_approval() {
             until(cluster, "a question, or the end", |cluster| {
                 let status = subject(cluster)["status"].clone();
                 status["approval"]["asked"] != Value::Null
-                    || status["phase"] == "Running" && status["currentVersion"] == TO
+                    || status["phase"] == "UpToDate" && status["currentVersion"] == TO
             })
             .await;
             let Some(leader) = subject(cluster)["status"]["approval"]["asked"]["handOver"].as_str().map(str::to_owned)

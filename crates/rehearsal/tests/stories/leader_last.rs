@@ -103,7 +103,7 @@ fn all_of_a_strategy_comes_back() {
         let tale = tell_until(ordered(own(three()), order), gone.clone(), Ending::Ready);
         tale.was_safe();
         let said = tale.last_said(tale.before_all()).status.clone();
-        assert_eq!((said["phase"].as_str(), &said["adopted"]["strategy"]), (Some("Running"), &found));
+        assert_eq!((said["phase"].as_str(), &said["adopted"]["strategy"]), (Some("UpToDate"), &found));
         assert!(strategies(&tale).contains(&on_the_way), "{:?}", strategies(&tale));
         assert_eq!((tale.strategy(), &tale.subject), (found.clone(), &Value::Null));
     }

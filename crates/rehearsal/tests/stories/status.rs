@@ -67,7 +67,7 @@ fn phase_and_condition_say_that_it_is_under_way_as_long_as_it_is(#[values(1, 2, 
         }
     }
     let phases: Vec<Value> = said(&tale).iter().map(|spoken| spoken.status["phase"].clone()).collect();
-    assert_eq!(dedup(phases), ["Pending", "Upgrading", "Running"]);
+    assert_eq!(dedup(phases), ["Waiting", "Upgrading", "UpToDate"]);
 }
 
 #[rstest]
@@ -122,6 +122,6 @@ fn at_the_end_the_version_is_set_and_the_upgrade_is_gone(#[values(1, 2, 3)] seed
     let versions: Vec<Value> = said(&tale).iter().map(|spoken| spoken.status["currentVersion"].clone()).collect();
     assert_eq!(dedup(versions), [json!(from), json!(to)]);
     let status = &tale.subject["status"];
-    assert_eq!((&status["phase"], &status["upgrade"]), (&json!("Running"), &Value::Null));
+    assert_eq!((&status["phase"], &status["upgrade"]), (&json!("UpToDate"), &Value::Null));
     assert_eq!(status["currentVersion"], to);
 }
