@@ -217,9 +217,9 @@ impl Session {
         self.says("get events", &["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE", "quorumcluster/pd"]).await?;
         self.says("events --for quorumcluster/pd", &["LAST SEEN", "REASON"]).await?;
         self.says("get all", &["pod/pd-0", "service/pd", "statefulset.apps/pd"]).await?;
-        self.says("get quorumclusters", &["SYSTEM", "VERSION", "TARGET", "READY", "REASON", "pd", "8.5.3", "True"])
+        self.says("get quorumclusters", &["SYSTEM", "VERSION", "TARGET", "STATE", "REASON", "pd", "8.5.3", "UpToDate"])
             .await?;
-        self.says("get quorumclusters -o wide -A", &["NAMESPACE", "WAITS FOR"]).await?;
+        self.says("get quorumclusters -o wide -A", &["NAMESPACE", "MESSAGE"]).await?;
         self.says("get sts pd --subresource=scale", &["DESIRED", "AVAILABLE", "pd"]).await?;
         self.says("get pods --sort-by=.metadata.name -o custom-columns=N:.metadata.name", &["N", "pd-0"]).await?;
         self.prints("get sts pd -o jsonpath={.spec.replicas}", "3").await?;

@@ -122,6 +122,6 @@ fn at_the_end_the_version_is_set_and_the_upgrade_is_gone(#[values(1, 2, 3)] seed
     let versions: Vec<Value> = said(&tale).iter().map(|spoken| spoken.status["currentVersion"].clone()).collect();
     assert_eq!(dedup(versions), [json!(from), json!(to)]);
     let status = &tale.subject["status"];
-    assert_eq!((&status["phase"], &status["upgrade"]), (&json!("Running"), &Value::Null));
+    assert_eq!((&status["phase"], &status["upgrade"]), (&json!("UpToDate"), &Value::Null));
     assert_eq!(status["currentVersion"], to);
 }
