@@ -13,6 +13,10 @@ use crate::{QuorumCluster, ServiceImage, status::OperatorClaim, translate};
 /// How much is told of what can't be read.
 const LONGEST: usize = 256;
 
+/// What a status has only where an operator has acted, of either kind. See [`crate::QuorumClusterStatus::tells_of_acts`].
+const TELL_OF_ACTS: [&str; 9] =
+    ["upgrade", "contest", "abandoned", "adopted", "parkedPartition", "strategySwitch", "snapshot", "intents", "batch"];
+
 /// A QuorumCluster, if all of it can be read, what we wrote into its status ourselves included.
 pub fn quorum_cluster(raw: &Value) -> Result<QuorumCluster, Hold> {
     let resource: QuorumCluster = typed(raw)?;
@@ -37,9 +41,9 @@ pub fn service_image(raw: &Value) -> Result<ServiceImage, Hold> {
 pub fn recorded(raw: &Value) -> Recorded {
     let status = raw.get("status").filter(|status| !status.is_null());
     let claim = status.and_then(|status| status.get("operator")).filter(|claim| !claim.is_null());
-    let is_empty = |status: &Value| status.as_object().is_some_and(|fields| fields.values().all(Value::is_null));
+    let says = |field: &&str| status.and_then(|status| status.get(field)).is_some_and(|value| !value.is_null());
     match claim.map(OperatorClaim::deserialize).transpose() {
-        Ok(written) => translate::recorded(written.as_ref(), status.is_some_and(|status| !is_empty(status))),
+        Ok(written) => translate::recorded(written.as_ref(), TELL_OF_ACTS.iter().any(says)),
         Err(_) => Recorded::Unreadable,
     }
 }
@@ -151,20 +155,19 @@ mod tests {
     }
 
     /// As the API server gives what an operator wrote that knew another name for its claim: without that, and with all the rest.
-    #[test]
-    fn a_claim_that_was_dropped_was_somebody_s() {
-        let at_rest = json!({"observedGeneration": 1, "currentVersion": "8.5.0", "parkedPartition": 3});
-        let raw = resource(|raw| raw["status"] = at_rest.clone());
-        assert_eq!(recorded(&raw), Recorded::Unreadable);
-        let status = quorum_cluster(&raw).unwrap().status.unwrap_or_default();
-        assert!(status.tells_of_somebody());
-        assert!(
-            !quorum_cluster(&resource(|raw| raw["status"] = json!({})))
-                .unwrap()
-                .status
-                .unwrap_or_default()
-                .tells_of_somebody()
-        );
+    #[rstest]
+    #[case::somebody_who_rolled(json!({"adopted": {"type": "OnDelete"}}), true)]
+    #[case::somebody_who_holds(json!({"parkedPartition": 3}), true)]
+    #[case::somebody_who_switches(json!({"strategySwitch": {"at": "2030-01-01T00:00:00.000000Z", "times": 1}}), true)]
+    #[case::somebody_who_is_contested(json!({"contest": {"by": "helm", "holds": 1}}), true)]
+    #[case::somebody_who_gave_up(json!({"abandoned": {"version": "8.5.3", "image": "pd", "outcome": "Stopped"}}), true)]
+    #[case::somebody_who_makes_a_job(json!({"intents": [{"snapshot": {"attempt": 1}}]}), true)]
+    #[case::somebody_who_only_looked(json!({"observedGeneration": 1, "phase": "NeedsAttention", "currentVersion": "8.5.0"}), false)]
+    #[case::nobody(json!({}), false)]
+    fn without_a_claim_what_was_done_tells_of(#[case] status: Value, #[case] somebody: bool) {
+        let raw = resource(|raw| raw["status"] = status);
+        assert_eq!(recorded(&raw), if somebody { Recorded::Unreadable } else { Recorded::Nobody });
+        assert_eq!(quorum_cluster(&raw).unwrap().status.unwrap_or_default().tells_of_acts(), somebody);
     }
 
     #[test]

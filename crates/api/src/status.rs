@@ -85,9 +85,12 @@ pub struct QuorumClusterStatus {
 }
 
 impl QuorumClusterStatus {
-    /// An operator has been here, though none may be named: one that wrote other names was, before the API server dropped them.
-    pub fn tells_of_somebody(&self) -> bool {
-        *self != Self::default()
+    /// An operator has acted here, though none may be named: one that called its claim otherwise has, before the API server dropped that. Each
+    /// of these is written before the act that it is about, so where none is there nothing can be on its way.
+    pub fn tells_of_acts(&self) -> bool {
+        let at_rest = self.adopted.is_some() || self.parked_partition.is_some() || self.strategy_switch.is_some();
+        let jobs = self.snapshot.is_some() || !self.intents.is_empty();
+        self.upgrade.is_some() || self.contest.is_some() || self.abandoned.is_some() || at_rest || jobs
     }
 
     /// An upgrade is on record, whichever strategy it is.

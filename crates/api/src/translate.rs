@@ -558,11 +558,11 @@ pub fn operator(written: &OperatorClaim) -> Result<fence::Operator, Hold> {
     })
 }
 
-/// Who acts on a resource whose status says this. Where it tells of somebody, somebody has acted, whether or not the claim is still there.
-pub fn recorded(written: Option<&OperatorClaim>, tells_of_somebody: bool) -> Recorded {
+/// Who acts on a resource whose status says this. Where it tells of acts, somebody has acted, whether or not the claim is still there.
+pub fn recorded(written: Option<&OperatorClaim>, tells_of_acts: bool) -> Recorded {
     match written.map(operator).transpose() {
         Ok(Some(operator)) => Recorded::By(operator),
-        Ok(None) if !tells_of_somebody => Recorded::Nobody,
+        Ok(None) if !tells_of_acts => Recorded::Nobody,
         Ok(None) | Err(_) => Recorded::Unreadable,
     }
 }

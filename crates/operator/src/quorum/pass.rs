@@ -192,7 +192,7 @@ async fn claim<'a, S: Strategy>(
     resource: &'a QuorumCluster,
 ) -> Result<Result<Claimed<'a>, Next>, Error> {
     let status = resource.status.clone().unwrap_or_default();
-    let recorded = translate::recorded(status.operator.as_ref(), status.tells_of_somebody());
+    let recorded = translate::recorded(status.operator.as_ref(), status.tells_of_acts());
     let (resource, operator) = match stand(actor, &recorded) {
         Stand::Held => return Ok(Ok(Claimed(resource))),
         Stand::Wait(pause) => return Ok(Err(Next::After(pause))),
