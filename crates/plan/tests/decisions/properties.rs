@@ -101,7 +101,9 @@ proptest! {
         let (plain, hinted) = (plan(&want, &view), plan(&want, &told));
         prop_assert_eq!(answer(&hinted.decision), answer(&plain.decision));
         prop_assert_eq!(&hinted.record, &plain.record);
-        prop_assert_eq!(hinted.given_up, plain.given_up);
+        // Why it is abandoned is a person's to read, log and all.
+        let abandoned = |plan: windlass_plan::Plan| plan.given_up.map(|given_up| (given_up.target, given_up.outcome));
+        prop_assert_eq!(abandoned(hinted), abandoned(plain));
     }
 
     #[test]
