@@ -45,7 +45,7 @@ pub struct QuorumClusterSpec {
     pub workload: WorkloadRef,
     /// What runs in it and how to talk to it.
     pub system: System,
-    /// What makes an upgrade begin.
+    /// What starts an upgrade.
     #[serde(default)]
     pub trigger: Trigger,
     /// The version that every member shall run, as the system itself reports it. A leading `v` makes no difference. With trigger Template
@@ -58,37 +58,37 @@ pub struct QuorumClusterSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024), regex(pattern = IMAGE))]
     pub image: Option<String>,
-    /// How members are brought to the new version.
+    /// How members are updated.
     #[serde(default)]
     pub update_strategy: UpdateStrategy,
     /// Limits of one upgrade.
     #[serde(default)]
     pub upgrade: UpgradeLimits,
-    /// What must be so before anything is written for a new version, and again before each member is taken down or hands over, beyond what the
-    /// quorum needs. status.gates shows where each stands.
+    /// Conditions that must hold, in addition to those that protect the quorum, before anything is written for a new version and again before
+    /// each member is replaced or hands over leadership. status.gates shows the state of each gate.
     #[serde(default)]
     pub gates: Gates,
-    /// What is stored before an upgrade begins.
+    /// The backup that is stored before an upgrade starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<Backup>,
-    /// What is allowed that is refused otherwise.
+    /// Exceptions to what Windlass refuses by default.
     #[serde(default)]
     pub policy: Policy,
-    /// What is done when a stage takes longer than its deadline.
+    /// What to do if a stage takes longer than its deadline.
     #[serde(default)]
     pub on_deadline: OnDeadline,
-    /// Things that a person asks for once: a new value asks anew.
+    /// One-time requests. Set a field to a new value to ask again.
     #[serde(default)]
     pub requests: Requests,
-    /// What happens to the StatefulSet's update strategy when this resource is deleted.
+    /// What happens to the update strategy of the StatefulSet when this resource is deleted.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
-    /// Begin nothing new, and take back what Kubernetes has not begun yet.
+    /// Pause: start nothing new, and withdraw any replacement that Kubernetes has not started yet.
     #[serde(default)]
     pub paused: bool,
 }
 
-/// What makes an upgrade begin.
+/// What starts an upgrade.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Trigger {
     /// Another `version` or `image` here. Windlass writes the StatefulSet's template.
@@ -108,14 +108,14 @@ impl From<Trigger> for windlass_plan::strategy::known::want::Trigger {
     }
 }
 
-/// What is done when a stage takes longer than its deadline.
+/// What to do if a stage takes longer than its deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OnDeadline {
-    /// Everything stays as it is, and a person is called.
+    /// Change nothing, and report that the upgrade needs attention.
     #[default]
     Hold,
-    /// All members return to the version that the upgrade started from, unless a member of the new version has been leader, and a person is
-    /// called. The same target is not tried again until `requests.retry` has a new value.
+    /// Roll back to the version that the upgrade started from, unless a member of the new version has been leader, and report that the upgrade
+    /// needs attention. The same target is not tried again until `requests.retry` has a new value.
     RollBack,
 }
 
@@ -128,17 +128,17 @@ impl From<OnDeadline> for windlass_plan::strategy::known::want::OnDeadline {
     }
 }
 
-/// Where the members live.
+/// The StatefulSet and container that run the members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadRef {
-    /// The StatefulSet's name, in this resource's namespace.
+    /// The name of a StatefulSet in this namespace.
     #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub stateful_set: String,
-    /// The container whose image is the system's.
+    /// The container that runs the quorum system.
     #[schemars(length(min = 1, max = 63), regex(pattern = DNS_LABEL))]
     pub container: String,
-    /// Init containers whose image is the system's, too: whenever the container's image is written, so is theirs. With trigger Version.
+    /// Init containers that run the same image. It is updated together with that of the container. Only with trigger Version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(min = 1, max = 63)))]
     pub init_containers: Vec<String>,
@@ -182,21 +182,21 @@ impl SystemType {
 #[x_kube(validation = Rule::new("!(self.type in ['OpenBao', 'Vault']) || !has(self.auth) || !has(self.auth.passwordSecret)").message("the types OpenBao and Vault take tokenSecret, kubernetes or jwt").field_path(".auth"))]
 #[x_kube(validation = Rule::new("!has(self.auth) || has(self.tls) || (has(self.auth.allowPlaintext) && self.auth.allowPlaintext)").message("without tls, whoever can listen to the network has the token: set tls, or auth.allowPlaintext to accept that").field_path(".auth"))]
 pub struct System {
-    /// Which system.
+    /// The type of the system.
     #[serde(rename = "type")]
     pub type_: SystemType,
     /// Where each member's HTTP API listens: PD's and etcd's client port; for OpenBao and Vault, set 8200.
     #[serde(default = "default_port")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: i32,
-    /// Talk TLS; without it, plain HTTP.
+    /// Connect with TLS. If unset, plain HTTP is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// Who asks: OpenBao and Vault tell who their members are, and step down, only for a token. etcd wants a user where its authentication
-    /// is enabled. With the type Http, the token of `tokenSecret` is sent with every request.
+    /// How to authenticate. OpenBao and Vault list their members and step down only for a valid token. etcd needs a user if authentication is
+    /// enabled. With type Http, the token in `tokenSecret` is sent with every request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
-    /// How a system of the type Http is asked and told.
+    /// How to query and control a system of type Http.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<Http>,
 }
@@ -254,31 +254,31 @@ pub struct Auth {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub password_secret: Option<String>,
-    /// Log in with a token of the operator's ServiceAccount at an auth method of type `kubernetes`. The token is for the audience
-    /// `windlass/NAMESPACE/NAME` of this resource alone, so the role must name that as its `audience`.
+    /// Log in with a ServiceAccount token of the operator at an auth method of type `kubernetes`. `windlass/NAMESPACE/NAME` of this resource is
+    /// the only audience of the token, so the role must have it as its `audience`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<LogIn>,
-    /// Log in with a token of the operator's ServiceAccount at an auth method of type `jwt`. The token is for the audience
-    /// `windlass/NAMESPACE/NAME` of this resource alone, so the role must name that in its `bound_audiences`.
+    /// Log in with a ServiceAccount token of the operator at an auth method of type `jwt`. `windlass/NAMESPACE/NAME` of this resource is the only
+    /// audience of the token, so the role must have it in its `bound_audiences`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwt: Option<LogIn>,
-    /// Send the token although there is no `tls`: whoever can listen to the network has it then.
+    /// Send the token without TLS. Anyone who can read the network traffic can then read the token.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_plaintext: bool,
 }
 
-/// Where and as whom to log in.
+/// The auth method and role to log in with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LogIn {
-    /// The role that gives the policy.
+    /// The role to log in as.
     #[schemars(length(min = 1, max = 253))]
     pub role: String,
-    /// Where the auth method is mounted; `kubernetes` or `jwt` without it.
+    /// The path at which the auth method is mounted. Defaults to `kubernetes` or `jwt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub mount: Option<String>,
-    /// The namespace of OpenBao or Vault that the auth method is in; the root namespace without it.
+    /// The OpenBao or Vault namespace of the auth method. Defaults to the root namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub namespace: Option<String>,
@@ -402,44 +402,44 @@ pub enum HandOverMethod {
     Get,
 }
 
-/// How members are brought to the new version.
+/// How members are updated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateStrategy {
-    /// The way.
+    /// How members are updated.
     #[serde(rename = "type", default)]
     pub type_: StrategyType,
-    /// Details of RollingUpdate.
+    /// Settings for type RollingUpdate.
     #[serde(default)]
     pub rolling_update: RollingUpdate,
 }
 
-/// The ways.
+/// How members are updated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::EnumIter)]
 pub enum StrategyType {
-    /// Pod by pod in the same StatefulSet.
+    /// Replace the pods of the StatefulSet one at a time.
     #[default]
     RollingUpdate,
 }
 
-/// Details of RollingUpdate.
+/// Settings for type RollingUpdate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RollingUpdate {
-    /// Who goes first. Without it, LeaderLast where the StatefulSet's own strategy is OnDelete, otherwise ReverseOrdinal. The strategy
-    /// that the order needs is set when the next upgrade begins.
+    /// Order of replacement. Defaults to LeaderLast if the update strategy of the StatefulSet is OnDelete, otherwise to ReverseOrdinal. The
+    /// update strategy that the order needs is set when the next upgrade starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
 }
 
-/// Who goes first.
+/// Order of replacement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Order {
-    /// Highest ordinal first, held by the StatefulSet's partition.
+    /// Highest ordinal first, controlled by the partition of the StatefulSet.
     #[default]
     ReverseOrdinal,
-    /// Followers from the highest ordinal down, then the leader, which moves once. Each pod is deleted by Windlass under the strategy
-    /// OnDelete.
+    /// Followers first, from the highest ordinal down, then the leader, so that leadership moves once. The update strategy is OnDelete, and
+    /// Windlass deletes each pod.
     LeaderLast,
 }
 
@@ -447,31 +447,31 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpgradeLimits {
-    /// How long each stage of replacing a member may take, counted from that stage's start.
+    /// The longest time that each stage of a member's replacement may take.
     #[serde(default)]
     pub deadlines: Deadlines,
-    /// What executor Jobs run: an image of Windlass. Without it, the one that the operator was told. Another one must have been allowed when
-    /// the operator was started (`--allow-executor-image`).
+    /// The image of executor Jobs: an image of Windlass. Defaults to the one in the operator's configuration. Other images must be allowed by
+    /// the operator's flag `--allow-executor-image`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024), regex(pattern = IMAGE))]
     pub executor_image: Option<String>,
-    /// A replaced member counts as caught up when it is at most so many log entries behind the leader.
+    /// The largest number of log entries that a member may be behind the leader and still count as caught up.
     #[serde(default = "default_lag")]
     #[schemars(range(min = 0))]
     pub max_lag_entries: i64,
-    /// How long a replaced member must have been ready, healthy and caught up at every look before the next one goes, and before it may
-    /// be handed leadership. One that is not, even for a moment, begins anew. Written like a deadline.
+    /// How long a replaced member must stay ready, healthy and caught up before the next one is replaced, and before leadership may be handed to it. If it
+    /// fails in that time, the time starts again. In the format of a deadline.
     #[serde(default = "no_time")]
     #[schemars(regex(pattern = DURATION))]
     pub soak: String,
-    /// Pull the new image on every node that holds a member before anything is written and before any of them stops, and go on only when it
-    /// is there. Jobs do it, one on each node, with the StatefulSet's own pull secrets and ServiceAccount; they need the role
-    /// `windlass-jobs` in this namespace. The gate ImagePulled shows where it stands.
+    /// Pull the new image on every node that runs a member before anything is written, and go on only when all nodes have it. A Job for each
+    /// node does it, with the pull secrets and the ServiceAccount of the StatefulSet; this needs the role `windlass-jobs` in this namespace. The
+    /// gate ImagePulled shows the progress.
     #[serde(default)]
     pub pre_pull: bool,
-    /// Show the last line of a container's log, and its termination message, in the status while a replaced member does not come up. Whoever
-    /// may read this resource reads it then, and logs hold what nobody meant to show: without it, messages only say how to read the log. Needs the role `windlass-logs`
-    /// in this namespace; a log that can't be read holds nothing up.
+    /// Show the last line of a container's log, and its termination message, in the status while a replaced member does not become healthy.
+    /// Everyone who may read this resource can then read it, and logs can contain secrets. If false, messages only tell how to read the log.
+    /// Needs the role `windlass-logs` in this namespace; a log that can't be read delays nothing.
     #[serde(default)]
     pub show_logs: bool,
 }
@@ -497,24 +497,24 @@ impl Default for UpgradeLimits {
     }
 }
 
-/// Deadlines, written like `90s`, `5m` or `1h30m`.
+/// Deadlines, in the format `90s`, `5m` or `1h30m`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Deadlines {
-    /// From asking the leader to hand over until leadership is seen elsewhere; then it is asked again.
+    /// From the request to hand over until another member leads. After that, the request is repeated.
     #[schemars(regex(pattern = DURATION))]
     pub handover: String,
-    /// From permitting the replacement until the new pod is Ready.
+    /// From the start of the replacement until the new pod is Ready.
     #[schemars(regex(pattern = DURATION))]
     pub ready: String,
-    /// From Ready until the member is healthy.
+    /// From the pod being Ready until the member is healthy.
     #[schemars(regex(pattern = DURATION))]
     pub health: String,
-    /// From healthy until the member has caught up.
+    /// From the member being healthy until it has caught up with the leader.
     #[schemars(regex(pattern = DURATION))]
     pub sync: String,
-    /// From asking a node to pull the new image until it is there, with `prePull`. Later it is still tried for an hour, and a person is
-    /// called.
+    /// With `prePull`, the time for a node to pull the new image. After that, Windlass keeps trying for an hour and reports that it needs
+    /// attention.
     #[schemars(regex(pattern = DURATION))]
     pub pull: String,
 }
@@ -532,45 +532,45 @@ impl Default for Deadlines {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Gates {
-    /// Members are only taken down, and leadership is only handed over, while one of these is open; without any, at all times. After the
-    /// first member was measured, the next one is only begun if it is expected to be done before its window closes.
+    /// Maintenance windows. Members are replaced and leadership is handed over only while a window is open; without windows, at any time. Once
+    /// one member has been timed, the next is started only if it is expected to finish before the window closes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub windows: Vec<MaintenanceWindow>,
-    /// What a person approves first.
+    /// What must be approved by a person.
     #[serde(default)]
     pub approval: Approval,
-    /// What must be so of objects in this namespace. The gate of each is called `Check/` and its name.
+    /// Checks of objects in this namespace. The gate of each is Check/NAME.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub checks: Vec<ObjectCheck>,
-    /// What Prometheus must measure. The gate of each is called `Analysis/` and its name.
+    /// Queries to Prometheus that must give good values. The gate of each is Analysis/NAME.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub analysis: Vec<Analysis>,
-    /// Whom to ask, or what to run, before and after. The gate of each is called `Hook/` and its name.
+    /// Webhooks to call, or Jobs to run, before and after an upgrade. The gate of each is Hook/NAME.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub hooks: Vec<Hook>,
-    /// Gates to set aside for a while. What guards the quorum, its leader or Windlass' own writes can't be set aside.
+    /// Gates to ignore for a limited time. Gates that protect the quorum, its leader or the writes of Windlass can't be ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["gate"]))]
     pub overrides: Vec<Override>,
 }
 
-/// A time that recurs. Windows that overlap or touch are one.
+/// A recurring maintenance window. Windows that overlap or touch count as one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MaintenanceWindow {
-    /// When it opens: minute, hour, day of the month, month, day of the week, as cron writes them. `0 2 * * sat` is Saturdays at two. A time
-    /// that a change of the clock skips opens at that change; one that comes twice opens the first time.
+    /// When the window opens, in cron format: minute, hour, day of the month, month, day of the week. `0 2 * * sat` is Saturday at 02:00. If a
+    /// clock change skips that time, the window opens at the change; if the time occurs twice, it opens the first time.
     #[schemars(length(max = 100), regex(pattern = r"^\s*([0-9A-Za-z*,/-]+\s+){4}[0-9A-Za-z*,/-]+\s*$"))]
     pub schedule: String,
-    /// How long it is open, written like a deadline: `4h`.
+    /// How long the window stays open, like `4h`.
     #[schemars(length(max = 32), regex(pattern = DURATION))]
     #[x_kube(validation = Rule::new("self.matches('[1-9]')").message("a window that lasts no time never opens"))]
     pub duration: String,
-    /// The time zone of the schedule, by its name in the IANA database, like `Europe/Berlin`.
+    /// The time zone of the schedule: a name in the IANA database, like `Europe/Berlin`.
     #[serde(default = "utc")]
     #[schemars(length(max = 64), regex(pattern = r"^[A-Za-z][A-Za-z0-9_+/-]*$"))]
     pub time_zone: String,
@@ -580,24 +580,24 @@ fn utc() -> String {
     "UTC".to_owned()
 }
 
-/// What a person approves.
+/// What must be approved by a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Approval {
-    /// Before what it waits for `requests.approve`.
+    /// When to wait for `requests.approve`.
     #[serde(default)]
     pub mode: ApprovalMode,
 }
 
-/// Before what a person is asked.
+/// When to ask for approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ApprovalMode {
-    /// Before nothing.
+    /// Never.
     #[default]
     None,
-    /// Before anything is written or replaced for a target, a revert included.
+    /// Before anything is written or replaced for a new target. Going back to the previous version needs approval, too.
     BeforeUpgrade,
-    /// Before each time that leadership is asked to move. Members that don't lead are replaced unasked.
+    /// Before each hand-over of leadership. Members that do not lead are replaced without approval.
     BeforeEachHandOver,
 }
 
@@ -611,14 +611,14 @@ impl From<ApprovalMode> for Mode {
     }
 }
 
-/// One gate that is set aside for a while.
+/// A gate to ignore for a limited time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Override {
-    /// Which, by its name in status.gates.
+    /// The gate's name, as in status.gates.
     #[schemars(regex(pattern = OVERRIDABLE), length(max = 80))]
     pub gate: String,
-    /// Until when. Afterwards it counts again.
+    /// When the override ends.
     pub until: Time,
 }
 
@@ -639,65 +639,67 @@ pub(crate) const DNS_NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-
 /// What looks like a reference to an image; `windlass_images` has the last word.
 pub(crate) const IMAGE: &str = r"^(([A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@[a-z0-9]+([+._-][a-z0-9]+)*:[A-Za-z0-9=_-]+)?$";
 
-/// Something that must be so of objects before every member that is taken down or hands over. What can't be read, or does not come to
-/// true or false, blocks.
+/// A condition on objects that must hold before each member is replaced or hands over leadership. If the objects can't be read, or the expression
+/// does not yield true or false, the gate holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectCheck {
-    /// How people call it.
+    /// Name of this check; its gate is Check/NAME.
     #[schemars(length(max = 63), regex(pattern = GATE_NAME))]
     pub name: String,
-    /// Which objects. Windlass must be allowed to get and list them.
+    /// The objects to check. Windlass needs permission to get and list them.
     pub objects: Objects,
-    /// Yields true where it may go on. `objects` is the list of them, without managedFields, in the order of their names; one that is named
-    /// and does not exist is not in it. A field that is not there is no answer: ask for it with `has()`.
+    /// A CEL expression that yields true if the upgrade may continue. `objects` is the list of objects, ordered by name, without managedFields;
+    /// an object that does not exist is not in the list. Test fields that may be missing with `has()`: a missing field is an error, and the gate
+    /// holds.
     #[schemars(length(min = 1, max = 1024))]
     pub cel: String,
 }
 
-/// Objects in this namespace.
+/// A selection of objects in this namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!(self.apiVersion == 'v1' && self.kind == 'Secret')").message("Secrets are not looked at").field_path(".kind"))]
 #[x_kube(validation = Rule::new("!has(self.name) || !has(self.labelSelector)").message("set name or labelSelector, not both"))]
 pub struct Objects {
-    /// Group and version, like `batch/v1`.
+    /// The API group and version, for example `batch/v1`.
     #[schemars(length(max = 253), regex(pattern = r"^([a-z0-9.-]+/)?v[0-9][a-z0-9]*$"))]
     pub api_version: String,
-    /// The kind, like `Job`.
+    /// The kind, for example `Job`.
     #[schemars(length(max = 63), regex(pattern = r"^[A-Z][A-Za-z0-9]*$"))]
     pub kind: String,
-    /// The one of this name; without it, all that `labelSelector` selects.
+    /// The name of a single object. If unset, `labelSelector` selects the objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9:._-]*$"))]
     pub name: Option<String>,
-    /// Those with these labels, as kubectl's `-l` writes them; all of them without it.
+    /// A label selector in the format of `kubectl -l`. If unset, all objects are selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub label_selector: Option<String>,
 }
 
-/// Something that Prometheus must measure before every member that is taken down or hands over. What can't be measured blocks.
+/// A Prometheus query that must give good values before each member is replaced or hands over leadership. If there is no value, the gate holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Analysis {
-    /// How people call it.
+    /// Name of this analysis; its gate is Analysis/NAME, or Analysis/NAME@TIER where a tier has it.
     #[schemars(length(max = 63), regex(pattern = GATE_NAME))]
     pub name: String,
-    /// Where Prometheus is.
+    /// The Service of Prometheus.
     pub prometheus: ServiceRef,
-    /// The query, in PromQL. One that yields nothing is no measurement.
+    /// The query, in PromQL. An empty result counts as no value.
     #[schemars(length(min = 1, max = 4096))]
     pub query: String,
-    /// Yields true where a value is good: of every series that the query yields. It sees `value`, a number, and `labels`.
+    /// A CEL expression that yields true if a value is good. It is evaluated for every series in the result, with `value`, a number, and
+    /// `labels`.
     #[schemars(length(min = 1, max = 1024))]
     pub cel: String,
-    /// It holds when so many measurements in a row were bad, and passes with the next good one. An operator that has just started knows of
-    /// none before, and holds at the first.
+    /// The number of consecutive bad results after which the gate holds. The next good result opens it again. After a restart of the operator,
+    /// the first bad result is enough.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 100))]
     pub consecutive_failures: u32,
-    /// How often it is measured, written like a deadline.
+    /// Time between queries, like `30s`.
     #[serde(default = "half_a_minute")]
     #[schemars(regex(pattern = DURATION))]
     pub interval: String,
@@ -711,60 +713,60 @@ fn half_a_minute() -> String {
     "30s".into()
 }
 
-/// A Service, dialled at its cluster address. One in another namespace must have been allowed when the operator was started
-/// (`--allow-service NAMESPACE/NAME`, and `NAMESPACE/NAME:PORT` for webhooks): nobody reaches further through Windlass than they can by themselves.
+/// A Service, called at its cluster IP. Services in other namespaces must be allowed by the operator's flag `--allow-service NAMESPACE/NAME`, for
+/// webhooks `NAMESPACE/NAME:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceRef {
     /// Its name.
     #[schemars(length(min = 1, max = 63), regex(pattern = DNS_LABEL))]
     pub name: String,
-    /// Its namespace; this one without it.
+    /// The namespace of the Service. Defaults to this namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63), regex(pattern = DNS_LABEL))]
     pub namespace: Option<String>,
-    /// Its port.
+    /// The port of the Service.
     #[schemars(range(min = 1, max = 65535))]
     pub port: i32,
-    /// The path; of Prometheus, what comes before `/api/v1`.
+    /// The URL path. For Prometheus, the part before `/api/v1`.
     #[serde(default)]
     #[schemars(length(max = 1024), regex(pattern = r"^(/[A-Za-z0-9._~/-]*)?$"))]
     pub path: String,
-    /// A Secret in this namespace with the certificate authority as `ca.crt`: talk TLS. The certificate must be valid for
-    /// `NAME.NAMESPACE.svc`. Without it, plain HTTP.
+    /// A Secret in this namespace with a CA certificate as `ca.crt`, to connect with TLS. The certificate of the Service must be valid for
+    /// `NAME.NAMESPACE.svc`. If unset, plain HTTP is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub ca_secret: Option<String>,
 }
 
-/// Whom to ask, or what to run: either `webhook` or `job`.
+/// A webhook to call or a Job to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.webhook) != has(self.job)").message("set either webhook or job"))]
 #[x_kube(validation = Rule::new("!has(self.job) || self.when != 'BeforeEachMember'").message("a Job runs once: BeforeUpgrade or AfterUpgrade").field_path(".when"))]
 pub struct Hook {
-    /// How people call it.
+    /// Name of this hook; its gate is Hook/NAME.
     #[schemars(length(max = 63), regex(pattern = GATE_NAME))]
     pub name: String,
-    /// Before or after what.
+    /// When the hook is called.
     pub when: HookTime,
-    /// A Service that is sent a POST with JSON that says what is about to happen. A 2xx is yes, 409 is no, everything else is no answer. It is
-    /// asked again until it says yes.
+    /// A Service that receives a POST request with a JSON description of the next step. 2xx means yes, 409 means no, anything else means no
+    /// answer. The request is repeated until the answer is yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<ServiceRef>,
-    /// A Job that must complete. It must bear being run again: another edit of this resource, or another target, runs another one.
+    /// A Job that must complete. It must be safe to run more than once: each edit of this resource and each new target runs it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobHook>,
 }
 
-/// When a hook has its say.
+/// When a hook is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum HookTime {
-    /// Before anything is written or replaced for a target; a target that changes half way is the same upgrade.
+    /// Before anything is written or replaced for an upgrade. If the target changes during an upgrade, that is still the same upgrade.
     BeforeUpgrade,
-    /// Before every member that is taken down or hands over.
+    /// Before each member is replaced or hands over leadership.
     BeforeEachMember,
-    /// When every member is replaced and well, before the upgrade is called done. Going back asks nobody.
+    /// When all members are replaced and healthy, before the upgrade is complete. Not called after a rollback.
     AfterUpgrade,
 }
 
@@ -778,32 +780,30 @@ impl From<HookTime> for When {
     }
 }
 
-/// A Job like those of a CronJob, as `kubectl create job --from=cronjob/NAME` makes it. Whoever wrote the CronJob decided what may run; it
-/// may be suspended for good.
+/// A Job created from a CronJob, like `kubectl create job --from=cronjob/NAME` does. The CronJob may be suspended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobHook {
-    /// The CronJob's name, in this namespace.
+    /// The name of a CronJob in this namespace.
     #[schemars(length(min = 1, max = 52), regex(pattern = DNS_NAME))]
     pub cron_job: String,
 }
 
-/// What is stored before an upgrade begins. A Job does it, so that neither the operator's death nor its memory is at stake; the Job
-/// has no rights in Kubernetes, only what is mounted into its pod.
+/// The backup that is stored before an upgrade starts. It is made by a Job that has no permissions in Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Backup {
-    /// Take a snapshot of the quorum's data before every upgrade, and begin only when it is stored. Etcd, OpenBao and Vault.
+    /// Take a snapshot of the data before every upgrade, and start the upgrade only when the snapshot is stored. For etcd, OpenBao and Vault.
     #[serde(default)]
     pub pre_upgrade_snapshot: bool,
-    /// Where snapshots go.
+    /// Where snapshots are stored.
     pub destination: Destination,
-    /// How long taking and storing one may take, written like `90s`, `5m` or `1h30m`.
+    /// The longest time for taking and storing a snapshot, like `90s`, `5m` or `1h30m`.
     #[serde(default = "default_backup_deadline")]
     #[schemars(regex(pattern = DURATION))]
     pub deadline: String,
-    /// The ServiceAccount of the Job's pod. It needs no rights; its token is mounted only where `system.auth` says that Windlass logs in
-    /// with one, and then it is this account that the role must allow.
+    /// The ServiceAccount of the Job's pod. It needs no permissions. Its token is mounted only if `system.auth` is a login with a ServiceAccount
+    /// token; the role must then allow this ServiceAccount.
     #[serde(default = "default_service_account")]
     #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub service_account_name: String,
@@ -817,55 +817,55 @@ fn default_service_account() -> String {
     "windlass-executor".into()
 }
 
-/// Where snapshots go: exactly one of these.
+/// Where snapshots are stored. Set exactly one field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.volume) != has(self.s3)").message("set exactly one of volume and s3"))]
 pub struct Destination {
-    /// A volume.
+    /// A directory on a volume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<VolumeDestination>,
-    /// A bucket of S3 or of something that speaks like it.
+    /// An S3 bucket, or one of a compatible service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub s3: Option<S3Destination>,
 }
 
-/// A place on a volume.
+/// A directory on a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VolumeDestination {
-    /// A PersistentVolumeClaim in this namespace.
+    /// The name of a PersistentVolumeClaim in this namespace.
     #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub claim_name: String,
-    /// The folder in the volume; it is made where it is not there. The top without it.
+    /// The directory on the volume. It is created if it does not exist. Defaults to the root of the volume.
     #[serde(default)]
     #[schemars(regex(pattern = r"^([A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*)?$"), length(max = 512))]
     pub path: String,
 }
 
-/// A place in a bucket.
+/// A location in an S3 bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct S3Destination {
-    /// Where the service is, like `https://s3.eu-central-1.amazonaws.com`.
+    /// The URL of the service, like `https://s3.eu-central-1.amazonaws.com`.
     #[schemars(regex(pattern = r"^https?://[A-Za-z0-9.-]+(:[0-9]+)?/?$"), length(max = 512))]
     pub endpoint: String,
-    /// The bucket, as the first part of the path.
+    /// The name of the bucket. It is sent as the first part of the URL path.
     #[schemars(regex(pattern = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"))]
     pub bucket: String,
-    /// What names of objects begin with.
+    /// A prefix for the names of objects.
     #[serde(default)]
     #[schemars(regex(pattern = r"^([A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*)?$"), length(max = 512))]
     pub prefix: String,
-    /// The region that requests are signed for.
+    /// The region used to sign requests.
     #[serde(default = "default_region")]
     #[schemars(regex(pattern = r"^[a-z0-9-]{1,64}$"))]
     pub region: String,
-    /// A Secret in this namespace with `accessKeyId` and `secretAccessKey`; putting objects under the prefix is all that they must allow, and
-    /// aborting multipart uploads there, so that nothing is left of one that failed.
+    /// A Secret in this namespace with `accessKeyId` and `secretAccessKey`. The key must be allowed to put objects and to abort multipart uploads
+    /// under the prefix, and needs nothing else.
     #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub credentials_secret: String,
-    /// A Secret in this namespace with the certificate authority of the service as `ca.crt`; without it, those that everybody trusts.
+    /// A Secret in this namespace with the CA certificate of the service as `ca.crt`. If unset, public certificate authorities are trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = DNS_NAME))]
     pub ca_secret: Option<String>,
@@ -875,18 +875,18 @@ fn default_region() -> String {
     "us-east-1".into()
 }
 
-/// What is allowed that is refused otherwise.
+/// Exceptions to what Windlass refuses by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Policy {
-    /// Going to an older version. Whether the data survives that is for you to know.
+    /// Allow an older version. Make sure that it can read the data of the newer one.
     #[serde(default)]
     pub allow_downgrade: bool,
-    /// With one or two members, replacing one takes the quorum down: accept that.
+    /// Allow upgrades with one or two members, which lose their quorum while a member is replaced.
     #[serde(default)]
     pub accept_downtime: bool,
-    /// Members without a vote are meant to stay: etcd's learners, OpenBao's and Vault's non-voters, in pods that are not this StatefulSet's.
-    /// They count in no quorum, are handed no leadership and are not upgraded. Otherwise an upgrade waits until they are promoted or gone.
+    /// Allow permanent members without a vote: learners of etcd, and non-voters of OpenBao and Vault, in pods outside this StatefulSet. They do
+    /// not count in the quorum, never become leader and are not upgraded. If false, an upgrade waits until they are promoted or removed.
     #[serde(default)]
     pub accept_non_voters: bool,
     /// Field managers that may keep owning the image, the update strategy or the replicas of the StatefulSet, named as in
@@ -897,7 +897,7 @@ pub struct Policy {
     pub accept_owners: Vec<String>,
 }
 
-/// Edge-triggered requests: any value that differs from the one handled last (see status.requests) asks again.
+/// One-time requests. Set a field to a new value to ask again; status.requests shows the values that were handled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Requests {
@@ -906,31 +906,30 @@ pub struct Requests {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub resume: Option<String>,
-    /// Approve what status.approval.asked shows, and nothing else.
+    /// Approve the step in status.approval.asked. Later steps are not approved by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub approve: Option<String>,
-    /// Stop where it is: no further member is begun, until `retry`, `rollback` or another target.
+    /// Stop the upgrade: no further member is replaced until `retry`, `rollback` or a new target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub abort: Option<String>,
-    /// Go back to where the upgrade that is under way came from, as if that had been asked for, and stay there until `retry` or another
-    /// target.
+    /// Roll back the current upgrade to the version that it started from, and stay there until `retry` or a new target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub rollback: Option<String>,
-    /// Try again what was stopped, went back or took too long: every clock starts anew.
+    /// Retry an upgrade that was stopped, was rolled back or missed a deadline. All deadlines start again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub retry: Option<String>,
 }
 
-/// What happens to the StatefulSet's update strategy when this resource is deleted.
+/// What happens to the update strategy of the StatefulSet when this resource is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
-    /// It becomes what it was before the first upgrade; in the middle of an upgrade it stays as it is, so that nothing moves.
+    /// Restore the update strategy from before the first upgrade. During an upgrade it is kept, so that no pod is replaced.
     #[default]
     Restore,
-    /// It stays as it is.
+    /// Keep the current update strategy.
     Retain,
 }

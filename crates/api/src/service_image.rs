@@ -38,26 +38,26 @@ use crate::{
 #[x_kube(validation = Rule::new("self.tiers.all(tier, has(tier.image) || has(self.defaultImage))").message("a tier without an image needs defaultImage").field_path(".tiers"))]
 #[x_kube(validation = Rule::new("(has(self.gates) && has(self.gates.__namespace__)) || self.tiers.all(tier, !has(tier.analysis) || tier.analysis.size() == 0)").message("analysis asks somewhere: set gates.namespace").field_path(".tiers"))]
 pub struct ServiceImageSpec {
-    /// The image of every tier that names none.
+    /// The image of tiers that set none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024), regex(pattern = IMAGE))]
     pub default_image: Option<String>,
-    /// The resources that get it.
+    /// The resources to update.
     #[x_kube(validation = Rule::new("self.group == oldSelf.group && self.kind == oldSelf.kind").message("target.group and target.kind can't change: delete this ServiceImage and create another"))]
     pub target: TargetKind,
-    /// Who goes first. A resource belongs to the tier that its label `upgrade-tier` names.
+    /// The tiers. A resource belongs to the tier that its label `upgrade-tier` names.
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["upgradeTier"]))]
     pub tiers: Vec<TierSpec>,
-    /// A limit beside those of the tiers: how many may be on their way at once among those with the same value of a label.
+    /// A limit in addition to those of the tiers: how many resources with the same value of a label may be updated at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
-    /// What must be so before the next resource that serves is changed. status.gates shows where each stands.
+    /// Conditions that must hold before the next resource in service is changed. status.gates shows the state of each gate.
     #[serde(default)]
     pub gates: FleetGates,
-    /// Things that a person asks for once: a new value asks anew.
+    /// One-time requests. Set a field to a new value to ask again.
     #[serde(default)]
     pub requests: FleetRequests,
-    /// Change no resource that serves. New ones still get their image.
+    /// Pause: change no resource in service. New resources still get their image.
     #[serde(default)]
     pub paused: bool,
     /// Show the last line of a container's log in messages while resources don't get up to date. Whoever may read this resource reads it
@@ -73,14 +73,14 @@ pub struct ServiceImageSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetKind {
-    /// Their API group; empty for the core group.
+    /// The API group; empty for the core group.
     #[serde(default)]
     #[schemars(length(max = 253), regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$"))]
     pub group: String,
-    /// The version to speak.
+    /// The API version.
     #[schemars(length(max = 63), regex(pattern = r"^v[0-9][a-z0-9]*$"))]
     pub version: String,
-    /// Their kind.
+    /// The kind.
     #[schemars(length(max = 63), regex(pattern = r"^[A-Z][A-Za-z0-9]*$"))]
     pub kind: String,
     /// What the API server calls them, in the plural; without it, the kind in small letters and an `s`. It matters where the author's own
@@ -88,11 +88,11 @@ pub struct TargetKind {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub resource: Option<String>,
-    /// Only those in namespaces with these labels, as kubectl's `-l` writes them; in all of them without it.
+    /// A label selector for namespaces, in the format of `kubectl -l`. If unset, resources in all namespaces are selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub namespace_selector: Option<String>,
-    /// Only those with these labels, as kubectl's `-l` writes them; all of them without it.
+    /// A label selector for resources, in the format of `kubectl -l`. If unset, all resources are selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub label_selector: Option<String>,
@@ -147,39 +147,39 @@ fn spec_image() -> String {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TierSpec {
-    /// The value of the label `upgrade-tier`. The empty one takes all that no other tier names.
+    /// The value of the label `upgrade-tier`. An empty value takes all resources that belong to no other tier.
     #[serde(default)]
     #[schemars(length(max = 63))]
     pub upgrade_tier: String,
-    /// The image; `defaultImage` without it.
+    /// The image of this tier. Defaults to `defaultImage`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024), regex(pattern = IMAGE))]
     pub image: Option<String>,
-    /// Higher ones go first. The next one begins when this one is up to date.
+    /// Tiers with a higher priority are updated first. A tier starts when those with a higher priority are up to date.
     #[serde(default)]
     pub priority: i64,
-    /// Shares of the tier that go first, each until it has been up to date for its soak.
+    /// Canary steps: shares of the tier that are updated first. Each must be up to date for its soak time before the next step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub canary: Vec<CanaryStep>,
-    /// How many may be on their way at once, as a number or a percentage; all of them without it.
+    /// The largest number or percentage of resources to update at once. If unset, there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^([1-9][0-9]?|100)%$"))]
     pub max_in_flight: Option<IntOrString>,
-    /// A brake: how many may fail whose failure does not halt by itself, as a number or a percentage, before everything halts. Without it: none
-    /// while a canary goes first, and then any number.
+    /// The number or percentage of resources that may fail before the update halts. Resources whose failure halts it anyway are not counted. If
+    /// unset, no failure is tolerated during canary steps, and any number afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(0|[1-9][0-9]?|100)%$"))]
     pub max_failures: Option<IntOrString>,
-    /// How long a resource may take until it is up to date, written like `90s` or `10m`. One that takes longer has failed.
+    /// The longest time for a resource to become up to date, like `90s` or `10m`. After that, it counts as failed.
     #[serde(default = "ten_minutes")]
     #[schemars(length(max = 32), regex(pattern = DURATION))]
     pub progress_deadline: String,
     /// Wait for `requests.approve` before the first resource gets a new image.
     #[serde(default)]
     pub approval: bool,
-    /// What Prometheus must measure before the next resource of this tier is changed, and before the tier is complete. The gate of each is
-    /// called `Analysis/`, its name, `@` and the tier. It is asked in `gates.namespace`.
+    /// Queries to Prometheus that must give good values before the next resource of this tier is changed and before the tier is complete. The
+    /// gate of each is Analysis/NAME@TIER. The Services and Secrets are in `gates.namespace`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub analysis: Vec<Analysis>,
@@ -189,14 +189,14 @@ fn ten_minutes() -> String {
     "10m".to_owned()
 }
 
-/// A share of a tier that goes first.
+/// A canary step of a tier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CanaryStep {
-    /// So many of a hundred; at least one.
+    /// Percentage of the tier, at least one resource.
     #[schemars(range(min = 1, max = 100))]
     pub percent: u8,
-    /// How long all of them must have been up to date before more go.
+    /// How long the resources of this step must stay up to date before the next step.
     #[serde(default = "no_time")]
     #[schemars(length(max = 32), regex(pattern = DURATION))]
     pub soak: String,
@@ -206,19 +206,19 @@ fn no_time() -> String {
     "0s".to_owned()
 }
 
-/// A limit among those with the same value of a label.
+/// A limit for resources with the same value of a label.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Spread {
-    /// Which label. Resources without it are not limited by this.
+    /// The label. Resources without the label are not limited.
     #[schemars(length(min = 1, max = 317))]
     pub label: String,
-    /// How many may be on their way at once.
+    /// The largest number of resources to update at once.
     #[schemars(range(min = 1))]
     pub max_in_flight: u32,
 }
 
-/// What must be so before the next resource that serves is changed. New ones get their image whatever this says.
+/// Conditions that must hold before the next resource in service is changed. New resources get their image regardless.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.__namespace__) || !((has(self.checks) && self.checks.size() > 0) || (has(self.analysis) && self.analysis.size() > 0) || (has(self.hooks) && self.hooks.size() > 0))").message("checks, analysis and hooks ask somewhere: set namespace").field_path(".namespace"))]
@@ -228,65 +228,65 @@ pub struct FleetGates {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63), regex(pattern = GATE_NAME))]
     pub namespace: Option<String>,
-    /// Resources are only changed while one of these is open; without any, at all times.
+    /// Maintenance windows. Resources are changed only while a window is open; without windows, at any time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub windows: Vec<MaintenanceWindow>,
-    /// What must be so of objects in `namespace`. The gate of each is called `Check/` and its name.
+    /// Checks of objects in `namespace`. The gate of each is Check/NAME.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub checks: Vec<ObjectCheck>,
-    /// What Prometheus must measure, whichever tier it is. The gate of each is called `Analysis/` and its name.
+    /// Queries to Prometheus that must give good values, for all tiers. The gate of each is Analysis/NAME.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub analysis: Vec<Analysis>,
-    /// Whom to ask, or what to run, before and after. The gate of each is called `Hook/` and its name.
+    /// Webhooks to call, or Jobs to run, before and after an upgrade. The gate of each is Hook/NAME.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub hooks: Vec<FleetHook>,
-    /// Gates to set aside for a while.
+    /// Gates to ignore for a limited time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["gate"]))]
     pub overrides: Vec<FleetOverride>,
 }
 
-/// One gate that is set aside for a while.
+/// A gate to ignore for a limited time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FleetOverride {
-    /// Which, by its name in status.gates. Without `@` and a tier it is set aside in all of them.
+    /// The gate's name, as in status.gates. Without `@` and a tier, the gate is ignored in all tiers.
     #[schemars(regex(pattern = OVERRIDABLE), length(max = 140))]
     pub gate: String,
-    /// Until when. Afterwards it counts again.
+    /// When the override ends.
     pub until: Time,
 }
 
 /// The gates that can be set aside.
 const OVERRIDABLE: &str = r"^(MaintenanceWindow|(Approval|Analysis/[a-z0-9]([-a-z0-9]*[a-z0-9])?)(@[A-Za-z0-9._-]*)?|(Check|Hook)/[a-z0-9]([-a-z0-9]*[a-z0-9])?)$";
 
-/// Whom to ask, or what to run: either `webhook` or `job`.
+/// A webhook to call or a Job to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.webhook) != has(self.job)").message("set either webhook or job"))]
 pub struct FleetHook {
-    /// How people call it.
+    /// Name of this hook; its gate is Hook/NAME.
     #[schemars(length(max = 63), regex(pattern = GATE_NAME))]
     pub name: String,
-    /// Before or after what.
+    /// When the hook is called.
     pub when: FleetHookTime,
-    /// A Service that is sent a POST with JSON that says what is about to happen. A 2xx is yes, 409 is no, everything else is no answer. It is
-    /// asked again until it says yes.
+    /// A Service that receives a POST request with a JSON description of the next step. 2xx means yes, 409 means no, anything else means no
+    /// answer. The request is repeated until the answer is yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<ServiceRef>,
-    /// A Job that must complete. It must bear being run again: another edit of this resource runs another one.
+    /// A Job that must complete. It must be safe to run more than once: each edit of this resource runs it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobHook>,
 }
 
-/// When a hook of a fleet has its say.
+/// When a hook of a ServiceImage is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum FleetHookTime {
-    /// Before the first resource that serves gets one of these images. Other images are asked for anew, in whichever tier.
+    /// Before the first resource in service gets one of the current images. The hook is called again when an image of any tier changes.
     BeforeUpgrade,
     /// When every tier is complete and resources were changed, before the ServiceImage is.
     AfterUpgrade,
@@ -301,7 +301,7 @@ impl From<FleetHookTime> for When {
     }
 }
 
-/// Things that a person asks for once.
+/// One-time requests. Set a field to a new value to ask again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FleetRequests {
@@ -319,16 +319,16 @@ pub struct FleetRequests {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceImageStatus {
-    /// The generation of the spec that this status speaks of.
+    /// The generation of the spec that this status describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The priority that is being worked on; none when everything is up to date.
+    /// The priority of the tiers that are being updated; unset when everything is up to date.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_priority: Option<i64>,
-    /// Since when that is so.
+    /// When `currentPriority` last changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_priority_since: Option<MicroTime>,
-    /// Up to date of all, like 120/200.
+    /// Number of resources that are up to date, of all resources, like 120/200.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
     /// Since when it has been under way, or up to date.
@@ -350,16 +350,16 @@ pub struct ServiceImageStatus {
     /// Where every gate stands whose word counts now. What is of one tier has `@` and the tier in its name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<GateStatus>,
-    /// The hooks before these images have let them begin.
+    /// Whether the hooks BeforeUpgrade have said yes to the current images.
     #[serde(skip_serializing_if = "is_false")]
     pub hooks_passed: bool,
-    /// Since when resources that serve have been changed; none once all are up to date and the hooks after have said yes.
+    /// When the update of resources in service started; unset when all are up to date and the hooks AfterUpgrade have said yes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<MicroTime>,
-    /// The Jobs that are being made: hooks'.
+    /// Jobs of hooks that are being created.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub intents: Vec<Intent>,
-    /// The requests that were handled.
+    /// The requests that have been handled.
     #[serde(skip_serializing_if = "FleetRequests::is_empty")]
     pub requests: FleetRequests,
     /// When `requests.retry` was heard last.
@@ -405,56 +405,56 @@ pub struct RefusedResource {
     pub message: String,
 }
 
-/// How far a tier is.
+/// The progress of a tier.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TierStatus {
-    /// Which.
+    /// The value of the label `upgrade-tier`.
     #[serde(default)]
     pub upgrade_tier: String,
-    /// The image that its resources shall have.
+    /// The image of this tier.
     #[serde(default)]
     pub image: String,
     /// What a resource without an image gets: the old one until the tier is up to date.
     #[serde(default)]
     pub new_deployment_image: String,
-    /// Resources that have served and are ours to change.
+    /// Number of resources that have been in service and may be changed.
     #[serde(default)]
     pub resources: i64,
-    /// Those of them that are up to date.
+    /// Number of those that are up to date.
     #[serde(default)]
     pub updated: i64,
-    /// Those that are on their way.
+    /// Number of those that are being updated.
     #[serde(default)]
     pub in_flight: i64,
-    /// Those that failed.
+    /// Number of those that failed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed: i64,
-    /// Those that failed, and whose failure does not halt.
+    /// Number of those that failed without halting the update.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ignored: i64,
-    /// Resources whose image a person chose.
+    /// Number of resources whose image was chosen by a person.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub manual: i64,
-    /// Resources that another ServiceImage has, which is older: they are left to it.
+    /// Number of resources that belong to an older ServiceImage and are left to it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub taken: i64,
-    /// Resources that have never served.
+    /// Number of resources that have never been in service.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub new: i64,
-    /// When its turn began.
+    /// When the update of this tier started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<MicroTime>,
-    /// How many shares that go first are done.
+    /// Number of canary steps that are done.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub canary_steps_done: i64,
-    /// Since when the share that goes first has been up to date.
+    /// Since when all resources of the current canary step have been up to date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary_healthy_since: Option<MicroTime>,
-    /// Waiting for `requests.approve`.
+    /// Whether the tier waits for `requests.approve`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub awaits_approval: bool,
-    /// Its image was approved.
+    /// Whether the image of this tier is approved.
     #[serde(default, skip_serializing_if = "is_false")]
     pub approved: bool,
     /// Complete and InProgress.

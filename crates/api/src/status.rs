@@ -13,7 +13,7 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct QuorumClusterStatus {
-    /// The generation of the spec that this status speaks of.
+    /// The generation of the spec that this status describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     // A string to the API server: an enum of its would refuse what another release of the operator has written.
@@ -46,7 +46,7 @@ pub struct QuorumClusterStatus {
     /// The operator process that acts on this resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operator: Option<OperatorClaim>,
-    /// The upgrade that is under way.
+    /// The current upgrade.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<Upgrade>,
     /// Somebody else changed the update strategy while `upgrade` could not be read.
@@ -57,10 +57,10 @@ pub struct QuorumClusterStatus {
     /// The last try to take a snapshot before an upgrade.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<SnapshotAttempt>,
-    /// The Jobs that are being made.
+    /// Jobs that are being created.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub intents: Vec<Intent>,
-    /// The members as last seen, in the order of their ordinals.
+    /// The members as last observed, ordered by ordinal.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["pod"]))]
     pub members: Vec<MemberStatus>,
@@ -69,13 +69,13 @@ pub struct QuorumClusterStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub gates: Vec<GateStatus>,
-    /// What a person is asked, and what was approved.
+    /// Approvals: what is asked for, and what was granted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalStatus>,
     /// The target that is no longer tried, until the spec asks for another one or `spec.requests.retry` has a new value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub abandoned: Option<Abandoned>,
-    /// The requests that were handled.
+    /// The requests that have been handled.
     #[serde(skip_serializing_if = "HandledRequests::is_empty")]
     pub requests: HandledRequests,
     /// Ready, Reconciling and Stalled, as kstatus reads them; and Upgrading, while `upgrade` is there.
@@ -166,15 +166,15 @@ pub struct OperatorClaim {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Upgrade {
-    /// Where it goes.
+    /// The version that the upgrade goes to.
     pub target_version: String,
-    /// The image of that version.
+    /// The image of the target version.
     pub target_image: String,
-    /// Where it came from.
+    /// The version that the upgrade started from.
     pub from_version: String,
-    /// The image that it came from.
+    /// The image that the upgrade started from.
     pub from_image: String,
-    /// Who goes first in it.
+    /// Order of replacement.
     #[serde(default)]
     pub order: Order,
     /// With order LeaderLast, whether the new template works: Running until a member has served from it, then Passed. Reverted if the first
@@ -188,7 +188,7 @@ pub struct Upgrade {
     /// The revision that the StatefulSet's controller made of the target's template, once it was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// When it began.
+    /// When the upgrade started.
     pub started_at: MicroTime,
     /// The partition that was written last or is about to be written.
     pub current_partition: i32,
@@ -205,10 +205,10 @@ pub struct Upgrade {
     /// Somebody else changed the update strategy during the upgrade, which waits for spec.requests.resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contest: Option<Contest>,
-    /// The members that are done.
+    /// The members that are replaced and healthy.
     #[serde(default)]
     pub completed_pods: Vec<String>,
-    /// Done members of all members, like 1/3.
+    /// Number of members that are done, of all members, like 1/3.
     #[serde(default)]
     pub progress: String,
     /// The newest version that has led since it began, or may have while this resource could not be read.
@@ -230,7 +230,7 @@ pub struct Upgrade {
     /// The snapshot that was taken before it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Snapshot>,
-    /// What is being waited for, and since when.
+    /// The current stage of the replacement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<Stage>,
     /// The member that is being replaced, and since when.
@@ -256,7 +256,7 @@ pub struct Upgrade {
     pub intent: Option<String>,
 }
 
-/// An update strategy that somebody else set back half way.
+/// A change of the update strategy by somebody else during an upgrade.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Contest {
@@ -314,23 +314,23 @@ pub struct PodDuration {
     pub took: String,
 }
 
-/// Where one gate stands.
+/// The state of a gate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GateStatus {
-    /// Which.
+    /// The gate's name.
     pub name: String,
     /// Passed, Holding, Unknown, Overridden or NotAsked. Holding and Unknown let nothing through.
     pub state: String,
-    /// Why it does not let the next step through, in a word.
+    /// Why the gate holds, in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// And in a sentence, with what to do about it.
+    /// Why the gate holds and what to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// What a person is asked, and what was approved.
+/// Approvals: what is asked for, and what was granted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalStatus {
@@ -348,7 +348,7 @@ pub struct ApprovalStatus {
 pub struct Question {
     /// Where the upgrade goes.
     pub target_version: String,
-    /// The image of that version.
+    /// The image of the target version.
     pub target_image: String,
     /// The member that leads and would hand over; none where the upgrade itself is asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -363,13 +363,13 @@ pub struct SnapshotAttempt {
     pub attempt: i32,
     /// The version of the upgrade that it is for.
     pub target_version: String,
-    /// The image of that version.
+    /// The image of the target version.
     pub target_image: String,
     /// When it was asked for.
     pub since: MicroTime,
     /// The Job that takes it.
     pub job: String,
-    /// Whether an upgrade has started with this snapshot. One of which that is not said counts as used, and another one is taken.
+    /// Whether an upgrade has started with this snapshot. If unset, it counts as used, and a new snapshot is taken.
     #[serde(default = "used")]
     pub used: bool,
 }
@@ -407,9 +407,9 @@ pub enum Intent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
-    /// How many bytes it has.
+    /// The size in bytes.
     pub size: i64,
-    /// Its SHA-256, in hexadecimal digits.
+    /// The SHA-256 checksum, in hexadecimal.
     pub checksum: String,
     /// Where it is stored.
     pub location: String,
@@ -451,7 +451,7 @@ pub struct MemberStatus {
     pub pod: String,
     /// Leader, Follower or Unknown.
     pub role: String,
-    /// What the running process says it is.
+    /// The version that the running process reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// True, False or Unknown.
