@@ -7,11 +7,14 @@ use crate::{
     status::{Lag, MemberStatus, Role},
 };
 
+/// Whether a member that is so far behind keeps up all the same.
+pub type InSync<'a> = &'a dyn Fn(&MemberName, u64) -> bool;
+
 /// The members in these pods as seen, for the status. How far one is behind its leader is told where `in_sync` says what that means.
 pub fn seen<'a>(
     pods: impl Iterator<Item = &'a MemberName>,
     quorum: &Quorum,
-    in_sync: Option<impl Fn(&MemberName, u64) -> bool>,
+    in_sync: Option<InSync<'_>>,
 ) -> Vec<MemberStatus> {
     let describe = |pod: &MemberName| {
         let member = quorum.voter(pod);
@@ -28,7 +31,7 @@ pub fn seen<'a>(
         // A number would change with every look, and every look would be a write.
         let lag = match member.map(|_| quorum.lag(pod)) {
             Some(Fact::Known(Some(lag))) => {
-                in_sync.as_ref().map(|in_sync| if in_sync(pod, lag) { Lag::InSync } else { Lag::Behind })
+                in_sync.map(|in_sync| if in_sync(pod, lag) { Lag::InSync } else { Lag::Behind })
             }
             Some(Fact::Known(None) | Fact::Unknown(_)) | None => None,
         };

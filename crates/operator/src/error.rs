@@ -283,4 +283,14 @@ mod tests {
         assert_eq!(hold.as_ref().map(|hold| hold.reason), expected);
         assert!(hold.is_none_or(|hold| hold.message.contains("theirs")));
     }
+
+    /// A take-over is not done with what a late request of the predecessor's may still make (H1).
+    #[rstest]
+    #[case::a_quota_is_contended_for(409, "Operation cannot be fulfilled on resourcequotas \"jobs\"", true)]
+    #[case::a_quota_is_used_up(403, "jobs.batch \"x\" is forbidden: exceeded quota: jobs", true)]
+    #[case::nobody_may(403, "jobs.batch is forbidden: User \"windlass\" cannot create resource", false)]
+    #[case::nobody_ever(422, "Job.batch \"x\" is invalid", false)]
+    fn what_is_refused_for_now_may_pass_later(#[case] code: u16, #[case] message: &str, #[case] expected: bool) {
+        assert_eq!(refused(code, message, None).may_pass(), expected);
+    }
 }

@@ -263,8 +263,6 @@ pub enum Bug {
     LeftAbove,
     /// What can't be read is taken for an upgrade that holds by a partition.
     UnrecordedOrderIgnored,
-    /// A Job that is refused at the moment is taken for one that nobody may ever make.
-    PassingRefusalSettles,
     // Images.
     /// What a registry was shown is shown to the host that it redirects to, too.
     CredentialsFollowRedirect,

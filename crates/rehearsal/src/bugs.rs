@@ -26,7 +26,6 @@ const IN_STORIES: &[Bug] = &[
     Bug::HeldBlindly,
     Bug::HoldWaitsForALook,
     Bug::OldEvidenceActs,
-    Bug::PassingRefusalSettles,
     Bug::PlaintextLogin,
     Bug::TaintsIgnored,
     Bug::UnreadableIsNothing,

@@ -2,7 +2,6 @@
 //! the Jobs of the intents that it finds.
 
 use windlass_api::status::Intent;
-use windlass_plan::bug::{self, Bug};
 
 use super::{Draft, Maker};
 use crate::{
@@ -37,7 +36,7 @@ pub async fn settle(
     for intent in intents.iter().take(MOST) {
         match carry_out(actor, maker, std::slice::from_ref(intent), &draft).await {
             // Refused for now: a request of the predecessor's that comes later may pass.
-            Err(error) if error.may_pass() && !bug::active(Bug::PassingRefusalSettles) => return Err(error),
+            Err(error) if error.may_pass() => return Err(error),
             // Nobody may make it, or there is nothing to make it from: for the predecessor neither.
             Err(error) if matches!(error.class(), Class::Refused | Class::Stale) => {}
             other => other?,

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 
 use crate::{
     fact::Fact,
-    forecast::Foresee,
-    gate::{ExternalGate, NODE_DRAIN, Outcome},
+    forecast::foresee::Foresee,
+    gate::Outcome,
     hold::Hold,
     reason::Reason,
     strategy::{
@@ -34,24 +34,15 @@ pub(super) struct Copy<S: Foresee> {
     want: Want,
     view: S::View,
     now: Timestamp,
-    /// What the operator looks at only once an upgrade is under way.
-    later: Vec<ExternalGate>,
     scene: S::Scene,
 }
 
 impl<S: Foresee> Copy<S> {
     pub(super) fn of(want: Want, mut view: S::View, now: Timestamp) -> Self {
-        let at_rest = S::recorded(&view).is_none();
-        let seen = view.as_mut();
         // Who is asked again says the same again.
-        seen.external.iter_mut().for_each(|gate| gate.asked = None);
-        let mut later = Vec::new();
-        if at_rest {
-            (later, seen.external) =
-                std::mem::take(&mut seen.external).into_iter().partition(|gate| gate.name == NODE_DRAIN);
-        }
+        view.as_mut().external.iter_mut().for_each(|gate| gate.asked = None);
         let scene = S::scene(&view);
-        Self { want, view, now, later, scene }
+        Self { want, view, now, scene }
     }
 
     /// Nothing is under way.
@@ -68,7 +59,6 @@ impl<S: Foresee> Copy<S> {
         self.look_at_nodes();
         let plan = strategy::plan::<S>(&self.want, &self.view, self.now);
         S::keep(&mut self.view, &plan);
-        let mut later = if plan.record.is_some() { std::mem::take(&mut self.later) } else { Vec::new() };
         let seen = self.seen();
         seen.approvals.clone_from(&plan.approvals);
         seen.given_up.clone_from(&plan.given_up);
@@ -77,7 +67,6 @@ impl<S: Foresee> Copy<S> {
         if plan.record.is_some() {
             // A request is handled once.
             seen.resumed = false;
-            seen.external.append(&mut later);
         }
         plan
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    forecast::{Forecast, Foreseen},
+    forecast::foresee::{Forecast, Foreseen},
     hold::Hold,
     quorum::MemberName,
     strategy::known::{

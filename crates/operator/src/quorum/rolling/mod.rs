@@ -115,6 +115,7 @@ impl Strategy for Rolling {
     fn members(resource: &QuorumCluster, view: &View, record: Option<&Record>) -> Vec<MemberStatus> {
         let most = u64::try_from(resource.spec.upgrade.max_lag_entries).unwrap_or(0);
         let in_sync = record.map(|record| move |name: &MemberName, lag: u64| lag <= most || record.keeps_up(name));
+        let in_sync = in_sync.as_ref().map(|in_sync| in_sync as members::InSync<'_>);
         members::seen(view.pods.iter().map(|pod| &pod.name), &view.quorum, in_sync)
     }
 }

@@ -6,10 +6,7 @@ use jiff::Timestamp;
 
 use crate::{
     quorum::MemberName,
-    rolling::{
-        gates::pace,
-        known::{Rolling, record::Record, view::View, workload::Pod},
-    },
+    rolling::known::{Rolling, record::Record, view::View, workload::Pod},
     strategy::{
         gates,
         known::{
@@ -78,6 +75,6 @@ impl ask::Ask for Ask<'_> {
     }
 
     fn expected(&self) -> Option<Duration> {
-        self.record.and_then(pace::expected)
+        self.record.and_then(Record::expected)
     }
 }

@@ -65,11 +65,6 @@ pub(crate) fn begun(decision: &Decision, record: &mut Record, now: Timestamp) {
     }
 }
 
-/// How long the next member is expected to take: as long as the slowest one so far. None before the first was measured.
-pub(crate) fn expected(record: &Record) -> Option<Duration> {
-    record.durations.values().max().copied()
-}
-
 /// Every member that was replaced has been well for long enough, before the next one goes and before it may lead.
 pub(crate) fn soaked(ask: &Ask<'_>) -> Outcome {
     let Some(record) = ask.record.filter(|_| ask.want.soak > Duration::ZERO) else { return Outcome::Pass };

@@ -89,6 +89,11 @@ pub struct Replacing {
 }
 
 impl Record {
+    /// How long the next member is expected to take: as long as the slowest one so far. None before the first was measured.
+    pub fn expected(&self) -> Option<Duration> {
+        self.durations.values().max().copied()
+    }
+
     /// The beginning of a way from one target to another, with everything held.
     pub fn begin(order: Order, from: Target, target: Target, partition: u32, found: u32, now: Timestamp) -> Self {
         Self {

@@ -92,7 +92,7 @@ impl Strategy for Followers {
     }
 
     fn write_record(status: &mut QuorumClusterStatus, view: &View, record: Option<&Record>, intent: Option<String>) {
-        status.upgrade = record.map(|record| written(record, view.workload.replicas, intent));
+        status.upgrade = record.map(|record| written(record, view.workload.replicas, intent.as_deref()));
     }
 
     fn write_rest(status: &mut QuorumClusterStatus, _: &Observed, view: &View, _: &Plan<Self>) {
@@ -104,7 +104,7 @@ impl Strategy for Followers {
     }
 
     fn members(_: &QuorumCluster, view: &View, _: Option<&Record>) -> Vec<MemberStatus> {
-        members::seen(view.pods.iter().map(|pod| &pod.name), &view.seen.quorum, None::<fn(&MemberName, u64) -> bool>)
+        members::seen(view.pods.iter().map(|pod| &pod.name), &view.seen.quorum, None)
     }
 }
 
@@ -124,7 +124,7 @@ fn read(upgrade: &Upgrade) -> Result<Record, Hold> {
     })
 }
 
-fn written(record: &Record, replicas: u32, intent: Option<String>) -> Upgrade {
+fn written(record: &Record, replicas: u32, intent: Option<&str>) -> Upgrade {
     let moment = |at: &Timestamp| format!("{at:.6}");
     let well = record.well_since.iter().map(|(pod, since)| json!({"pod": pod.as_str(), "since": moment(since)}));
     let done: Vec<&str> = record.done.iter().map(MemberName::as_str).collect();
