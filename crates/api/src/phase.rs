@@ -14,7 +14,7 @@ pub enum Phase {
     Upgrading,
     /// An unfinished upgrade is being rolled back.
     RollingBack,
-    /// Nothing is under way yet, and what comes next waits for something.
+    /// What comes next waits: for people or the calendar, or, where nothing is under way, for anything.
     Waiting,
     /// A person must approve what comes next.
     NeedsApproval,
@@ -33,6 +33,7 @@ impl Phase {
             (_, Some(Reason::AwaitingApproval)) => Self::NeedsApproval,
             (_, Some(Reason::Paused)) => Self::Paused,
             _ if !verdict.upgrading => Self::Waiting,
+            (_, Some(reason)) if reason.is_idle() => Self::Waiting,
             _ if rolling_back => Self::RollingBack,
             _ => Self::Upgrading,
         }
@@ -62,6 +63,7 @@ mod tests {
     #[case::at_it(false, false, true, false, Reason::PodNotReady.into(), Phase::Upgrading)]
     #[case::on_the_way_back(false, false, true, true, Reason::PodNotReady.into(), Phase::RollingBack)]
     #[case::not_begun(false, false, false, false, Reason::WindowClosed.into(), Phase::Waiting)]
+    #[case::the_window_closed_half_way(false, false, true, false, Reason::WindowClosed.into(), Phase::Waiting)]
     #[case::asked_before(false, false, false, false, Reason::AwaitingApproval.into(), Phase::NeedsApproval)]
     #[case::asked_half_way(false, false, true, false, Reason::AwaitingApproval.into(), Phase::NeedsApproval)]
     #[case::paused_half_way(false, false, true, true, Reason::Paused.into(), Phase::Paused)]

@@ -378,8 +378,10 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
 
 /// A record without a field that every record has: an operator wrote it under other names, and the API server dropped those.
 fn half_gone(field: &str) -> Hold {
-    let what = "missing, so an older operator wrote this record, and the API server dropped what it called otherwise; write the field into the \
-                status yourself (kubectl edit --subresource=status), or apply the older operator's definitions and let it finish";
+    let what = "missing: an older release wrote this record under other names. First set spec.version and spec.image to the version that you want to \
+                end at. Then, with kubectl edit --subresource=status, write rollingBack: true if members were being brought back (targetVersion is \
+                then the version that they came from), otherwise rollingBack: false; with order LeaderLast also templateTrial: Running. Do not go \
+                back to the older definitions: they take a rollback for an upgrade";
     invalid(&format!("status.upgrade.{field}"), &what)
 }
 

@@ -22,7 +22,7 @@ use crate::{access::Access, login::Login};
 /// How the operator runs.
 #[derive(Args)]
 pub struct Arguments {
-    /// Look at this namespace only; all namespaces without it
+    /// Look after this namespace only [default: all namespaces]
     #[arg(short, long, env = "WINDLASS_NAMESPACE")]
     namespace: Option<String>,
     #[command(flatten)]

@@ -74,6 +74,16 @@ pub enum Error {
     /// The application refused or failed, or could not be told as the resource describes it.
     #[error(transparent)]
     Described(#[from] windlass_systems::http::Unclear),
+    /// What was written is not in what the API server says that it keeps.
+    #[error(
+        "{what}: the API server does not keep {field}, so its definitions are of another release; apply deploy/crds of this one"
+    )]
+    NotKept {
+        /// The object.
+        what: String,
+        /// What is missing.
+        field: &'static str,
+    },
     /// What the step needs is gone.
     #[error("{0} is gone")]
     Gone(String),
@@ -173,6 +183,7 @@ impl Error {
             | Self::Application(_)
             | Self::Described(_)
             | Self::Gone(_)
+            | Self::NotKept { .. }
             | Self::Held(_) => false,
         }
     }
@@ -203,6 +214,7 @@ impl Error {
                 Some(_) | None => Class::Transient,
             },
             Self::NoAnswer { .. } | Self::Application(_) | Self::Described(_) | Self::Held(_) => Class::Transient,
+            Self::NotKept { .. } => Class::Refused,
             Self::Lost => Class::Lost,
             Self::EvidenceTooOld(_) | Self::Gone(_) => Class::Stale,
         }
@@ -215,6 +227,7 @@ impl Error {
             Self::Kubernetes { .. }
             | Self::NoAnswer { .. }
             | Self::Lost
+            | Self::NotKept { .. }
             | Self::EvidenceTooOld(_)
             | Self::Described(_)
             | Self::Gone(_)

@@ -175,7 +175,7 @@ impl Outlook {
             chosen: want.names_target,
         };
         Self {
-            format: 1,
+            format: 2,
             subject: Subject::of(resource),
             verdict,
             from: way.map(|way| Place::of(&way.from)),
@@ -195,7 +195,7 @@ impl Outlook {
     /// A resource of which nothing can be decided.
     pub fn held(resource: &QuorumCluster, hold: &Hold) -> Self {
         Self {
-            format: 1,
+            format: 2,
             subject: Subject::of(resource),
             verdict: Verdict::Blocked,
             from: None,

@@ -180,7 +180,7 @@ impl Reason {
             Self::Paused => "set spec.paused to false to go on",
             Self::InvalidSpec => "correct the field that the message names",
             Self::Unreadable => {
-                "correct the field that the message names, in the status with kubectl edit --subresource=status; until then Windlass only holds members back"
+                "correct the field that the message names: a field of spec with kubectl edit, and where the manifest comes from; a field of status with kubectl edit --subresource=status; until then Windlass only holds members back"
             }
             Self::WorkloadNotFound => {
                 "create the StatefulSet, or delete this QuorumCluster and create one with the right name"
@@ -190,7 +190,7 @@ impl Reason {
             Self::WorkloadDeleting => "nothing is done to a StatefulSet that is being deleted",
             Self::AlreadyManaged => "delete this QuorumCluster, or the one that the message names",
             Self::AuthorNotAsked => {
-                "apply deploy/author-rights.yaml, or let an administrator start the operator without --quorums-by-author; it goes on by itself then"
+                "apply deploy/author-rights.yaml, and deploy/rbac.yaml where the message says forbidden; it goes on by itself then. An operator that is started without --quorums-by-author lets whoever may write QuorumClusters change the StatefulSets of their namespace"
             }
             Self::UnsupportedStrategy => "set the StatefulSet's updateStrategy to RollingUpdate or OnDelete",
             Self::StrategyChanged => {
@@ -205,7 +205,9 @@ impl Reason {
             Self::TemplateReverted => {
                 "ask for another image or version, or for the old one, and the broken pod is replaced by itself; or set spec.requests.resume to a new value to try the same one again"
             }
-            Self::RolloutPending => "set spec.requests.resume to a new value to finish what was begun",
+            Self::RolloutPending => {
+                "set spec.requests.resume to a new value to roll the template that stands out to all members, or restore the previous template"
+            }
             Self::DowngradeNotAllowed => {
                 "ask for a newer version, or set spec.policy.allowDowngrade if going back is safe for your data"
             }
@@ -220,7 +222,7 @@ impl Reason {
                 "remove spec.upgrade.executorImage, or let an administrator start the operator with --allow-executor-image for it; it goes on by itself then"
             }
             Self::SnapshotFailed => {
-                "put right what the message says, and set spec.requests.resume to a new value to try again; or switch spec.backup.preUpgradeSnapshot off"
+                "put right what the message says, and set spec.requests.resume to a new value to try again; or switch spec.backup.preUpgradeSnapshot off: the upgrade then begins without a snapshot"
             }
             Self::TooFewMembers => "scale to three members, or set spec.policy.acceptDowntime",
             Self::ControllerBehind | Self::AwaitingReplacement | Self::AwaitingConclusion => {
@@ -234,9 +236,13 @@ impl Reason {
                 "put a valid token or user into the Secret that spec.system.auth names, or give its role what it needs; it goes on by itself"
             }
             Self::LeaderUnknown => "wait for the election to end; if it does not, look at the members' logs",
-            Self::MemberUnhealthy => "repair the member that the message names; it goes on as soon as it is healthy",
+            Self::MemberUnhealthy => {
+                "wait a minute, for after a restart or an election it passes by itself; if it stays, read the log of the member that the message names and repair it; it goes on as soon as the member is healthy"
+            }
             Self::MemberSealed => "unseal the member that the message names; it goes on as soon as it is unsealed",
-            Self::QuorumAtRisk => "repair the unhealthy members first",
+            Self::QuorumAtRisk => {
+                "repair the members that are down or unhealthy; until then Windlass takes no other one down"
+            }
             Self::PodNotReady => "wait; if it stays, kubectl describe the pod",
             Self::Unschedulable => "make room for the pod, or remove what keeps it from every node",
             Self::ImageUnusable => {
@@ -257,7 +263,7 @@ impl Reason {
             Self::MemberBehind => "wait for the member to catch up",
             Self::VersionMismatch => "make spec.version say what the image contains, or ask for the old version again",
             Self::DisruptionBudgetTooLoose => {
-                "make the budget leave a majority of exactly these pods as the message says, or delete it: Windlass holds one of its own then"
+                "change the PodDisruptionBudget as the message says; or delete it, where it is yours to delete: Windlass holds one of its own then"
             }
             Self::DisruptionBudgetTooTight => {
                 "set the budget's maxUnavailable to 1 and keep one budget for these pods, or delete it: Windlass holds one of its own then"
@@ -272,7 +278,7 @@ impl Reason {
             Self::AwaitingApproval => "set spec.requests.approve to a new value to approve what the message names",
             Self::Soaking => "wait until the time that the message names",
             Self::NodeDraining => {
-                "uncordon the node, take the taint off, or wait until its pods have moved; it goes on by itself, or override NodeDrain in spec.gates.overrides"
+                "wait until the drain is over and the pods have moved; it goes on by itself. Uncordon the node, or take the taint off, only if nobody is emptying it; or override NodeDrain in spec.gates.overrides"
             }
             Self::AwaitingImage => {
                 "wait; if it stays, kubectl describe the Job windlass-pull-… and its pod, or override ImagePulled in spec.gates.overrides"
@@ -303,9 +309,11 @@ impl Reason {
             Self::DeadlineExceeded => {
                 "repair what the message names; it goes on by itself. Delete the pod only if it can't become ready"
             }
-            Self::Aborted => "set spec.requests.retry to a new value to go on, or ask for another version",
+            Self::Aborted => {
+                "set spec.requests.retry to a new value to go on, or ask for another version; to leave it at that, set spec.version and spec.image to what runs"
+            }
             Self::RolledBack => {
-                "find out why, and ask for another version or image, or set spec.requests.retry to a new value to try the same one again"
+                "find out why, and ask for another version or image, or set spec.requests.retry to a new value to try the same one again; to leave it at that, set spec.version and spec.image to what runs"
             }
             Self::TargetNotFound => {
                 "install the definition of the kind that spec.target names; it goes on by itself then"
@@ -349,7 +357,7 @@ impl Reason {
             }
             Self::StaleView => "wait; if it stays, look at the API server",
             Self::ApiServerRefused => {
-                "give the operator the right that the message names (kubectl apply -f deploy/rbac.yaml), or change the rule that refuses it; it is tried again by itself"
+                "do what the message says, or give the operator the right that it names: with deploy/rbac.yaml, or with deploy/rbac-namespace.yaml for an operator of one namespace; or change the rule that refuses it. It is tried again by itself"
             }
             Self::TakingOver | Self::AwaitingAnswer => "wait a few seconds",
         }

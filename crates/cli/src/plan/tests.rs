@@ -199,7 +199,7 @@ fn a_cordoned_node_is_told_before_it_begins() {
         patch_node(cluster, &name, &node);
         look(cluster, &wish).await
     });
-    let waits: Vec<Reason> = report.steps[1].waits_for.iter().map(|held| held.reason).collect();
+    let waits: Vec<Reason> = report.steps[0].waits_for.iter().map(|held| held.reason).collect();
     assert_eq!(waits, [Reason::NodeDraining]);
     assert_eq!(report.blocked_by.map(|held| held.reason), Some(Reason::NodeDraining));
 }

@@ -319,7 +319,9 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
             // Another of its name may have been deleted a moment ago, and with it what says what is on its way: nothing is settled before
             // that has landed (H1).
             operator.predecessor_done &= bug::active(Bug::RecreatedIsSettled);
-            owner::record(actor, &resource, ServiceImageStatus { operator: Some(operator), ..status }).await?;
+            let written =
+                owner::record(actor, &resource, ServiceImageStatus { operator: Some(operator), ..status }).await?;
+            owner::is_kept(&written, written.status.as_ref().is_some_and(|status| status.operator.is_some()))?;
             return Ok(Tended::Again(Duration::ZERO));
         }
         Stand::Touch(operator) => Some(operator),

@@ -133,6 +133,11 @@ pub async fn record<K: Owner>(actor: Actor<'_>, resource: &K, status: K::Status)
     Ok(written)
 }
 
+/// A claim that is pruned would be written again at every look, and nothing else would ever be done.
+pub fn is_kept<K: Owner>(resource: &K, claimed: bool) -> Result<(), Error> {
+    if claimed { Ok(()) } else { Err(Error::NotKept { what: what(resource), field: "status.operator" }) }
+}
+
 /// What the resource said before: the word, and whether it was stalled.
 fn told<K: Owner>(resource: &K) -> (Option<Word>, bool) {
     let said = resource.status().map(K::conditions).unwrap_or_default();

@@ -519,7 +519,7 @@ fn share(tier: &Tier, index: &TierIndex, kept: &mut TierRecord, cause: &str, now
         let over = since.saturating_add(share.soak).unwrap_or(Timestamp::MAX);
         if now < over {
             let message =
-                format!("{}: the first {stamped} of {total} are up to date, and must be until {over}", tier.name);
+                format!("{}: the first {stamped} of {total} are up to date, and must stay so until {over}", tier.name);
             return Err(Hold::new(Reason::Soaking, message).until(Some(over)));
         }
         kept.shares_done = kept.shares_done.saturating_add(1);

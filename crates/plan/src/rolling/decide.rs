@@ -57,15 +57,20 @@ fn paused(want: &Want, view: &View, record: &mut Option<Record>, now: Timestamp)
     if let Some(decision) = parking::let_go(view, record) {
         return decision;
     }
-    let resting = match record {
-        None => view.workload.observed && at_rest(want, view, &mut None, found_partition(view), now) == Decision::Done,
-        // A template that nobody can live on is taken back as a permit is.
-        Some(record) => match poison::put_back(want, view, record, now) {
-            Some(decision) => return decision,
-            None => false,
+    let paused = Hold::new(Reason::Paused, "paused");
+    match record {
+        None if view.workload.observed => match at_rest(want, view, &mut None, found_partition(view), now) {
+            Decision::Done => Decision::Done,
+            // Who is down is down, paused or not: to go on would not help.
+            Decision::Wait { on, .. } | Decision::Halt { on } => {
+                wait(paused.and(&format!("Nothing begins; it would wait for this besides: {}", on.message)), SOON)
+            }
+            Decision::Act(_) => wait(paused, SOON),
         },
-    };
-    if resting { Decision::Done } else { wait(Hold::new(Reason::Paused, "paused"), SOON) }
+        None => wait(paused, SOON),
+        // A template that nobody can live on is taken back as a permit is.
+        Some(record) => poison::put_back(want, view, record, now).unwrap_or_else(|| wait(paused, SOON)),
+    }
 }
 
 /// The partition as it was found; none is as good as 0.

@@ -60,7 +60,7 @@ fn plain(lines: &[String]) -> Vec<String> {
     lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
 }
 
-const LONG: &str = "tier early: the first 2 of 20 are up to date, and must be until 2026-01-01T00:00:44.18Z";
+const LONG: &str = "tier early: the first 2 of 20 are up to date, and must stay so until 2026-01-01T00:00:44.18Z";
 
 #[rstest]
 #[case(80)]

@@ -163,7 +163,9 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Job(job) => job.fmt(f),
-            Self::WriteTemplate { image, .. } => write!(f, "write image {image} into the template, everything held"),
+            Self::WriteTemplate { image, .. } => {
+                write!(f, "write image {image} into the template, which replaces no pod yet")
+            }
             Self::SwitchStrategy { partition } => {
                 write!(f, "set the update strategy to RollingUpdate (partition {partition}), the template unchanged")
             }
@@ -172,7 +174,7 @@ impl fmt::Display for Step {
             Self::HandOver { from, to } => write!(f, "hand leadership over from {from} to {to}"),
             Self::Permit { pod, partition } => write!(f, "let Kubernetes replace {pod} (partition {partition})"),
             Self::TakeBack { pod, partition, because } => {
-                write!(f, "take the permit for {pod} back (partition {partition}): {}", because.message)
+                write!(f, "keep Kubernetes from replacing {pod} after all (partition {partition}): {}", because.message)
             }
             Self::DeletePod { pod, uid, image } => {
                 write!(f, "delete broken pod {pod} ({uid}) so that it comes back from image {image}")
@@ -185,7 +187,10 @@ impl fmt::Display for Step {
                 "evict pod {pod} ({uid}) within PodDisruptionBudget {budget} so that it comes back from image {image}"
             ),
             Self::ReleaseEvictions => f.write_str("let evictions through again"),
-            Self::Park { partition } => write!(f, "hold all pods at the reached version (partition {partition})"),
+            Self::Park { partition } => write!(
+                f,
+                "set the partition to {partition}, so that no change of the template replaces a pod before the next upgrade"
+            ),
         }
     }
 }
