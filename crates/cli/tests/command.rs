@@ -92,7 +92,7 @@ fn a_wish_is_planned_where_not_even_its_kind_is_known() {
     let (output, journal) = on_server(objects, &["-f", "-", "-o", "json"], &wish());
     says(&output, 2, &[]);
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
-    assert_eq!((&report["format"], &report["verdict"]), (&json!(1), &json!("Blocked")));
+    assert_eq!((&report["format"], &report["verdict"]), (&json!(2), &json!("Blocked")));
     assert_eq!(report["blockedBy"]["reason"], "PodNotReady", "nobody makes pods here: {report}");
     let writes = journal.entries().iter().filter(|entry| matches!(entry.event, Event::Write(_))).count();
     assert_eq!(writes, 0);
