@@ -149,7 +149,8 @@ fn a_budget_that_allows_too_much_holds_the_upgrade_until_it_leaves_a_majority() 
     };
     let mend = Action::Patch { target, patch: json!({"spec": {"maxUnavailable": 0}}) };
     let tale = tell(objects, vec![pd::after(Duration::from_mins(3), mend)]);
-    let words = ["PodDisruptionBudget loose keeps 0 of 3 pods healthy", "change the PodDisruptionBudget as the message says"];
+    let words =
+        ["PodDisruptionBudget loose keeps 0 of 3 pods healthy", "change the PodDisruptionBudget as the message says"];
     tale.last_said(tale.before_all()).is_stalled("DisruptionBudgetTooLoose", &words);
     assert_eq!(tale.replaced(tale.before_all()), Vec::<String>::new());
     tale.ended_ready_at(TO);
