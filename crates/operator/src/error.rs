@@ -129,10 +129,10 @@ impl Error {
         self.is_conflict() && self.status().is_some_and(|status| status.reason == "AlreadyExists")
     }
 
-    /// The same request may pass later, with nothing changed by us: somebody else was faster, or a quota is used up.
+    /// The same request may pass the next moment, with nothing changed by us: a quota is contended for. One that is used up may stay so for ever, and
+    /// nothing would be decided for as long.
     pub fn may_pass(&self) -> bool {
-        let Some(status) = self.status() else { return false };
-        status.code == 409 || (status.code == 403 && status.message.contains("exceeded quota"))
+        self.is_conflict() && !self.already_exists()
     }
 
     /// The API server has too much to do, and did nothing.
@@ -300,7 +300,7 @@ mod tests {
     /// A take-over is not done with what a late request of the predecessor's may still make (H1).
     #[rstest]
     #[case::a_quota_is_contended_for(409, "Operation cannot be fulfilled on resourcequotas \"jobs\"", true)]
-    #[case::a_quota_is_used_up(403, "jobs.batch \"x\" is forbidden: exceeded quota: jobs", true)]
+    #[case::a_quota_is_used_up(403, "jobs.batch \"x\" is forbidden: exceeded quota: jobs", false)]
     #[case::nobody_may(403, "jobs.batch is forbidden: User \"windlass\" cannot create resource", false)]
     #[case::nobody_ever(422, "Job.batch \"x\" is invalid", false)]
     fn what_is_refused_for_now_may_pass_later(#[case] code: u16, #[case] message: &str, #[case] expected: bool) {

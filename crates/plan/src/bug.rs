@@ -259,6 +259,12 @@ pub enum Bug {
     ForeignStrategyUnminded,
     /// Where Kubernetes goes on by itself, whoever leads and is outdated is asked to hand over, to another one that is outdated.
     LeadershipWanders,
+    /// A tier whose beginning an older release wrote down otherwise is taken for one that was never begun.
+    BegunForgotten,
+    /// What begins in the look that finds it asks about no node.
+    NodesNotAwaited,
+    /// Under somebody's template it is forgotten that the controller had concluded ours.
+    ConcludedForgotten,
     /// Whoever goes away holds everybody, those too that were replaced and would come back as before.
     LeftAbove,
     /// What can't be read is taken for an upgrade that holds by a partition.

@@ -25,6 +25,7 @@ pub fn all() -> Vec<Bug> {
 const IN_STORIES: &[Bug] = &[
     Bug::HeldBlindly,
     Bug::HoldWaitsForALook,
+    Bug::NodesNotAwaited,
     Bug::OldEvidenceActs,
     Bug::PlaintextLogin,
     Bug::TaintsIgnored,
@@ -42,6 +43,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::AbortedHandOverFinished,
     Bug::AnyGateOverridden,
     Bug::ApprovalOfAnother,
+    Bug::BegunForgotten,
     Bug::BehindHidesSick,
     Bug::BudgetBypassed,
     Bug::BudgetCountsTooLate,
@@ -101,6 +103,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::ForeignStrategyUnminded,
     Bug::ForeignTemplateHides,
     Bug::LeadershipWanders,
+    Bug::ConcludedForgotten,
     Bug::LeftAbove,
     Bug::UnrecordedOrderIgnored,
     Bug::UnseenTemplateUnminded,

@@ -243,6 +243,10 @@ fn carry_on(tiers: &[&Tier], view: &View<'_>, now: Timestamp) -> Record {
             kept.approved = true;
         }
         kept.asked = false;
+        // A release that called it otherwise had begun it: a tier that was never begun needs no soak and no analysis to be done.
+        let turn = view.record.current.filter(|(priority, _)| *priority == tier.priority && !kept.complete);
+        let same = before.is_some_and(|before| before.image == tier.image) && !bug::active(Bug::BegunForgotten);
+        kept.started_at = kept.started_at.or(turn.filter(|_| same).map(|(_, since)| since));
         (tier.name.clone(), kept)
     };
     let retried_at = if view.retry { Some(now) } else { view.record.retried_at };

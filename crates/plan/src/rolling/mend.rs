@@ -173,9 +173,12 @@ pub(crate) fn needs_another_target(want: &Want, view: &View, record: &Record, no
     Ok(true)
 }
 
-/// What a pod below the partition is made from: where the upgrade came from, until the controller has concluded it.
+/// What a pod below the partition is made from: where the upgrade came from, until the controller has concluded it. Somebody's template that came
+/// after that changes nothing about it.
 pub(crate) fn held<'a>(view: &View, record: &'a Record) -> &'a Target {
-    let concluded = view.workload.current_revision == view.workload.update_revision;
+    let current = &view.workload.current_revision;
+    let ours = record.revision.as_ref() == Some(current) && !bug::active(Bug::ConcludedForgotten);
+    let concluded = ours || *current == view.workload.update_revision;
     if concluded { &record.target } else { &record.from }
 }
 

@@ -319,6 +319,19 @@ fn drains_do_not_take_who_is_held_below_the_partition() {
     assert_eq!(decide(&want(NEW), &view), Decision::Act(Step::HoldEvictions));
 }
 
+/// All are replaced, and the controller has concluded that. Before the upgrade is called done somebody writes another image, and it is asked for: what is
+/// left for it is what runs, and not what ran before.
+#[test]
+fn another_image_after_the_end_comes_from_what_runs() {
+    let mut view = half_way(3, 0, 3);
+    view.workload.strategy = Strategy::RollingUpdate { partition: 3 };
+    record_mut(&mut view).partition = 3;
+    view.workload.current_revision = revision(NEW);
+    (view.workload.image, view.workload.update_revision) = (image(NEWER), revision(NEWER));
+    let record = rolling::plan(&want(NEWER), &view, noon()).record.expect("it is under way");
+    assert_eq!((record.from, record.target), (target(NEW), target(NEWER)));
+}
+
 /// The set was switched from OnDelete, the upgrade is on record, and its template was refused. Then a person pauses.
 fn a_switch_does_not_outlive_its_upgrade() {
     let mut view = rest(3, 0);
@@ -632,6 +645,7 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 #[case(Bug::OwnersIgnored, owners::owners_that_can_not_be_read_block)]
 #[case(Bug::OriginalPartitionIsOurs, owners::the_original_partition_is_foreign_and_held_once)]
 #[case(Bug::ForeignStrategyUnminded, owners::a_foreign_partition_is_held_while_the_spec_is_invalid)]
+#[case(Bug::ConcludedForgotten, another_image_after_the_end_comes_from_what_runs)]
 #[case(Bug::LeftAbove, owners::nobody_is_left_held_above_who_was_replaced)]
 #[case(Bug::UnrecordedOrderIgnored, owners::a_strategy_is_put_back_where_the_resource_cannot_be_read)]
 #[case(Bug::LeadershipWanders, owners::leadership_does_not_wander_where_kubernetes_goes_on_by_itself)]

@@ -44,6 +44,7 @@ fn a_bug_in_the_fleet_is_caught(#[case] bug: Bug, #[case] words: &str) {
 #[case::reserved(Bug::ReservedNotCounted, limits::h2_what_is_reserved_counts_as_if_it_were_on_its_way)]
 #[case::elsewhere(Bug::StampElsewhereForgotten, limits::h2_what_another_service_image_set_on_its_way_counts)]
 #[case::astray(Bug::AstrayForEver, limits::who_is_astray_in_a_tier_below_is_not_waited_for_for_ever)]
+#[case::begun(Bug::BegunForgotten, shares::a_tier_that_an_older_release_began_is_asked_about_all_the_same)]
 #[case::analysis(Bug::TierAnalysisIgnored, shares::an_analysis_is_asked_before_more_go_and_before_the_tier_is_done)]
 #[case::failures_that_do_not_halt(Bug::AnyFailureHalts, tiers::e4_a_failure_halts_only_where_it_says_so)]
 #[case::two_owners(Bug::TwoOwnersDuel, refusals::what_another_service_image_has_is_left_to_it)]

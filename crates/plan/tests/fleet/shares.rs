@@ -71,6 +71,20 @@ fn a_first_one_that_fails_is_what_it_was_for() {
     assert_eq!(reason(&world.step()), "TooManyFailures");
 }
 
+/// What an older release called otherwise is gone from the status; that it is this tier's turn is not.
+#[test]
+pub fn a_tier_that_an_older_release_began_is_asked_about_all_the_same() {
+    let mut world = World::new(want(vec![tier("", V2, 0)]), [("a", serving("a", "", V1))]);
+    world.step();
+    let bad = Outcome::Hold(Hold::new(Reason::AnalysisFailed, "errors: 7, and at most 1 may be"));
+    world.tier_gates.insert(TierName::default(), vec![ExternalGate::new("Analysis/errors", bad)]);
+    world.arrive_all();
+    for kept in world.record.tiers.values_mut() {
+        kept.started_at = None;
+    }
+    assert_eq!(reason(&world.step()), "AnalysisFailed");
+}
+
 #[test]
 pub fn an_analysis_is_asked_before_more_go_and_before_the_tier_is_done() {
     let mut world = World::new(want(vec![tier("", V2, 0)]), [("a", serving("a", "", V1))]);

@@ -8,8 +8,15 @@ use crate::support::{
     three, with,
 };
 use serde_json::{Value, json};
-use windlass_rehearsal::pd;
-use windlass_sim::{harness::Cluster, objects, scenario::Subject};
+use windlass_rehearsal::{
+    pd,
+    setting::{PD, follow},
+};
+use windlass_sim::{
+    harness::Cluster,
+    objects,
+    scenario::{Action, Subject},
+};
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 
@@ -146,6 +153,38 @@ fn a_node_that_an_autoscaler_takes_away_holds_the_upgrade() {
 #[test]
 fn a_taint_that_is_not_heeded_is_noticed() {
     crate::support::is_noticed(windlass_plan::bug::Bug::TaintsIgnored, an_autoscaler_takes_a_node_away);
+}
+
+/// Somebody's template begins the upgrade while a node is taken away, within a budget of theirs: the look that finds it looked at no node yet.
+#[test]
+fn a_rollout_does_not_begin_while_a_node_is_emptied() {
+    let mut objects = PD.evicted(1).objects;
+    follow(&mut objects);
+    let tainted = |taints: Value| json!({"spec": {"taints": taints}});
+    let tale = stage::play(objects, async |cluster| {
+        until_reason(cluster, "UpToDate").await;
+        let taint = json!([{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule", "value": "1"}]);
+        stage::patch_node(cluster, "node-0", &tainted(taint));
+        pass(Duration::from_mins(5)).await;
+        let Action::Patch { target, patch } = PD.edit(TO) else { return };
+        stage::patch(cluster, &target, &patch);
+        until_reason(cluster, "NodeDraining").await;
+        pass(Duration::from_mins(3)).await;
+        assert_eq!(stage::subject(cluster)["status"]["upgrade"]["completedPods"], json!([]), "nobody goes");
+        stage::patch_node(cluster, "node-0", &tainted(Value::Null));
+        until_reason(cluster, "UpToDate").await;
+    });
+    let said = tale.first_said(pd::NAME, |said| said.reason == "NodeDraining").expect("it was said");
+    assert_eq!(tale.replaced(0..said.0), Vec::<String>::new());
+    tale.ended_ready_at(TO);
+}
+
+#[test]
+fn a_node_that_is_not_looked_at_is_noticed() {
+    crate::support::is_noticed(
+        windlass_plan::bug::Bug::NodesNotAwaited,
+        a_rollout_does_not_begin_while_a_node_is_emptied,
+    );
 }
 
 fn an_autoscaler_takes_a_node_away() {

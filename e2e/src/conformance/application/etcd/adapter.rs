@@ -85,7 +85,16 @@ pub(super) async fn check(mut real: Real<'_, Etcd>, which: Which) -> Result<usiz
     let error = login(&network, &peers[0], &user("wrong")?, &timeouts).await.err().context("a wrong password")?;
     ensure!(error.class() == Class::Denied, "{error}");
     let token = login(&network, &peers[0], &user("secret")?, &timeouts).await?.context("a token")?;
-    let leads = leader_of(&observe(&network, &peers, Some(&token), &timeouts).await)?;
+    // The others hear of the token a moment later, too.
+    let mut answers = observe(&network, &peers, Some(&token), &timeouts).await;
+    for _ in 0..50 {
+        if answers.iter().all(|answer| answer.said.is_ok()) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        answers = observe(&network, &peers, Some(&token), &timeouts).await;
+    }
+    let leads = leader_of(&answers)?;
     transfer_leader(&network, &real.peer(&leads.0), leads.1, Some(&token), &timeouts).await?;
     let mut file = Vec::new();
     snapshot::save(&network, &peers[0], Some(&token), Duration::from_secs(10), &mut file).await?;
