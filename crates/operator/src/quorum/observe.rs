@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use windlass_api::{QuorumCluster, quorum_cluster::Trigger, reading, translate};
 use windlass_plan::{
     Fact, Hold, Reason,
+    bug::{self, Bug},
     strategy::{
         course::Course,
         known::{pulls::Pulls, snapshot::Progress},
@@ -237,8 +238,9 @@ async fn read(context: &Context, resource: &QuorumCluster, course: Course, ahead
             Err(why) => (Seen::unknown(&why), None, None),
         }
     };
+    let begins = !course.at_rest && !bug::active(Bug::NodesNotAwaited);
     let nodes = async {
-        match (context.settings.ignore_nodes, ahead || upgrading || !course.at_rest) {
+        match (context.settings.ignore_nodes, ahead || upgrading || begins) {
             (_, false) => Ok(Nodes::NotYet),
             (true, true) => Ok(Nodes::Ignored),
             (false, true) => nodes::look(context, &pods).await.map(Nodes::Seen),
