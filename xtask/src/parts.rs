@@ -30,7 +30,7 @@ struct Part {
     run: fn() -> Result<Outcome>,
 }
 
-/// What a part may take on two cores, in minutes: the sums must stay within 45 and 15.
+/// What a part may take on two cores, in minutes. 45 and 15 are aimed at in all without `--full`, and not reached: `--list` adds them up.
 struct Budget {
     /// Nothing was ever built here.
     cold: u32,
@@ -68,32 +68,32 @@ const STAGES: &[Stage] = &[
             run: || dependencies::check().map(|count| Outcome::Passed(count, "dependencies, each of them used".into())),
         },
         Part { name: "generated", budget: minutes(1, 0), run: generated },
-        Part { name: "licences", budget: minutes(0, 0), run: licences },
-        Part { name: "unit", budget: minutes(7, 3), run: unit },
+        Part { name: "licences", budget: minutes(1, 0), run: licences },
+        Part { name: "unit", budget: minutes(12, 5), run: unit },
         Part { name: "without-sim", budget: minutes(1, 0), run: without_sim },
-        Part { name: "demo", budget: minutes(5, 1), run: demo },
+        Part { name: "demo", budget: minutes(1, 1), run: demo },
     ]],
     &[
         &[
             Part {
                 name: "crash",
-                budget: minutes(6, 3),
+                budget: minutes(2, 2),
                 run: || rehearse("crash", &["--reads", "16", "--points", "1000"]),
             },
-            Part { name: "walks", budget: minutes(2, 1), run: || rehearse("walks", &["--seeds", "500"]) },
+            Part { name: "walks", budget: minutes(3, 3), run: || rehearse("walks", &["--seeds", "500"]) },
             Part {
                 name: "fleets",
-                budget: minutes(2, 1),
+                budget: minutes(3, 3),
                 run: || rehearse("fleets", &["--seeds", "500", "--points", "120"]),
             },
             // Those that a whole cluster shows; the others are noticed by stories among the unit tests.
-            Part { name: "bugs", budget: minutes(3, 2), run: || rehearse("bugs", &[]) },
+            Part { name: "bugs", budget: minutes(6, 6), run: || rehearse("bugs", &[]) },
         ],
         &[
             Part { name: "tools", budget: minutes(14, 0), run: || real("cluster", &["build"]) },
-            Part { name: "kubectl", budget: minutes(3, 2), run: kubectl },
+            Part { name: "kubectl", budget: minutes(1, 1), run: kubectl },
             Part { name: "conformance", budget: minutes(4, 4), run: || real("conformance", &["--ci"]) },
-            Part { name: "deviations", budget: minutes(2, 2), run: || real("conformance", &["--deviations"]) },
+            Part { name: "deviations", budget: minutes(3, 3), run: || real("conformance", &["--deviations"]) },
         ],
     ],
     &[&[Part { name: "e2e", budget: minutes(8, 6), run: e2e }]],
@@ -239,17 +239,11 @@ fn generated() -> Result<Outcome> {
 }
 
 fn licences() -> Result<Outcome> {
-    let deny = shell::cargo_deny()?;
-    shell::run(
-        Command::new(deny)
-            .args(["--log-level", "error", "check", "bans", "licenses", "sources"])
-            .current_dir(shell::root()),
-        "cargo-deny check",
-    )
-    .and_then(|(code, text)| {
-        ensure!(code == 0, "cargo-deny objects{}", last_words(&text));
-        Ok(Outcome::Passed(3, "checks of cargo-deny".into()))
-    })
+    let mut deny = Command::new(shell::cargo_deny()?);
+    deny.args(["--log-level", "error", "check", "bans", "licenses", "sources"]).current_dir(shell::root());
+    let (code, text) = shell::run(&mut deny, "cargo-deny check")?;
+    ensure!(code == 0, "cargo-deny objects{}", last_words(&text));
+    Ok(Outcome::Passed(3, "checks of cargo-deny".into()))
 }
 
 fn unit() -> Result<Outcome> {

@@ -126,7 +126,7 @@ pub fn written_given_up(given_up: &request::GivenUp) -> Abandoned {
 }
 
 /// Who goes first.
-fn order(written: Order) -> windlass_plan::Order {
+pub fn order(written: Order) -> windlass_plan::Order {
     match written {
         Order::ReverseOrdinal => windlass_plan::Order::ReverseOrdinal,
         Order::LeaderLast => windlass_plan::Order::LeaderLast,

@@ -321,7 +321,7 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
             operator.predecessor_done &= bug::active(Bug::RecreatedIsSettled);
             let written =
                 owner::record(actor, &resource, ServiceImageStatus { operator: Some(operator), ..status }).await?;
-            owner::is_kept(&written, written.status.as_ref().is_some_and(|status| status.operator.is_some()))?;
+            owner::is_kept(&written)?;
             return Ok(Tended::Again(Duration::ZERO));
         }
         Stand::Touch(operator) => Some(operator),

@@ -134,8 +134,9 @@ pub async fn record<K: Owner>(actor: Actor<'_>, resource: &K, status: K::Status)
 }
 
 /// A claim that is pruned would be written again at every look, and nothing else would ever be done.
-pub fn is_kept<K: Owner>(resource: &K, claimed: bool) -> Result<(), Error> {
-    if claimed { Ok(()) } else { Err(Error::NotKept { what: what(resource), field: "status.operator" }) }
+pub fn is_kept<K: Owner>(written: &K) -> Result<(), Error> {
+    let kept = written.status().and_then(K::operator).is_some();
+    if kept { Ok(()) } else { Err(Error::NotKept { what: what(written), field: "status.operator" }) }
 }
 
 /// What the resource said before: the word, and whether it was stalled.

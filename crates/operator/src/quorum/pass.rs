@@ -206,7 +206,7 @@ async fn claim<'a, S: Strategy>(
     let status = resource.status.clone().unwrap_or_default();
     let written =
         owner::write(actor, resource.as_ref(), QuorumClusterStatus { operator: Some(operator), ..status }).await?;
-    owner::is_kept(&written, written.status.as_ref().is_some_and(|status| status.operator.is_some()))?;
+    owner::is_kept(&written)?;
     Ok(Err(Next::After(Duration::ZERO)))
 }
 

@@ -230,7 +230,12 @@ fn carry_on(tiers: &[&Tier], view: &View<'_>, now: Timestamp) -> Record {
     let carry = |tier: &&Tier| {
         let before = view.record.tiers.get(&tier.name);
         let mut kept = match before {
-            Some(before) if before.image == tier.image => before.clone(),
+            Some(before) if before.image == tier.image => {
+                // A release that called it otherwise had begun it: a tier that was never begun needs no soak and no analysis to be done.
+                let turn = view.record.current.filter(|(priority, _)| *priority == tier.priority && !before.complete);
+                let turn = turn.filter(|_| !bug::active(Bug::BegunForgotten));
+                TierRecord { started_at: before.started_at.or(turn.map(|(_, since)| since)), ..before.clone() }
+            }
             Some(before) => TierRecord::begin(&tier.image, &before.new_image),
             None => TierRecord::begin(&tier.image, ""),
         };
@@ -243,10 +248,6 @@ fn carry_on(tiers: &[&Tier], view: &View<'_>, now: Timestamp) -> Record {
             kept.approved = true;
         }
         kept.asked = false;
-        // A release that called it otherwise had begun it: a tier that was never begun needs no soak and no analysis to be done.
-        let turn = view.record.current.filter(|(priority, _)| *priority == tier.priority && !kept.complete);
-        let same = before.is_some_and(|before| before.image == tier.image) && !bug::active(Bug::BegunForgotten);
-        kept.started_at = kept.started_at.or(turn.filter(|_| same).map(|(_, since)| since));
         (tier.name.clone(), kept)
     };
     let retried_at = if view.retry { Some(now) } else { view.record.retried_at };

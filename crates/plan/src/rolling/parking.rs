@@ -112,9 +112,8 @@ pub(crate) fn switched(view: &View, partition: u32, now: Timestamp) -> Parked {
 /// Where a loop set it again since, by all that managedFields tell, it is theirs: undone at every look, it would come back at every look.
 pub fn stand_down(workload: &Workload, owned: &Fact<Owners>, parked: Option<Parked>) -> Option<Decision> {
     let stands = workload.strategy == Strategy::RollingUpdate { partition: 0 } && workload.replicas > 0;
-    let ours = parked.is_some_and(|parked| parked.accounts_for(0)) && stands && !bug::active(Bug::SwitchLeftStanding);
-    let ours = ours && !owners::is_foreign(owned);
-    ours.then_some(Decision::Act(Step::PutBackStrategy))
+    let ours = parked.is_some_and(|parked| parked.accounts_for(0)) && stands && !owners::is_foreign(owned);
+    (ours && !bug::active(Bug::SwitchLeftStanding)).then_some(Decision::Act(Step::PutBackStrategy))
 }
 
 /// The partition that is ours at rest after this decision, to be recorded with it.

@@ -1,5 +1,7 @@
 //! What the gates of every strategy have in common: what each can ask, and what is done about an objection.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 pub use crate::gate::list::{Asks, Gate, evaluate, first_objection};
@@ -51,7 +53,7 @@ impl<A: Ask> Asked for A {
         &self.want().windows
     }
 
-    fn expected(&self) -> Option<std::time::Duration> {
+    fn expected(&self) -> Option<Duration> {
         Ask::expected(self)
     }
 

@@ -2,15 +2,19 @@
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::ResourceExt;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
-use windlass_api::{QuorumCluster, translate};
+use windlass_api::{
+    QuorumCluster,
+    quorum_cluster::{Order, Trigger},
+    translate,
+};
 use windlass_plan::{
     Decision, Hold, Step,
     rolling::{
-        known::{contest::Contest, order::Order, parked::Parked, workload::Strategy},
+        known::{contest::Contest, parked::Parked, workload::Strategy},
         parking, permit,
     },
-    strategy::known::want::Trigger,
 };
 
 use crate::{
@@ -41,10 +45,8 @@ pub fn withdraw(
         return Some(Withdrawal { step: Some(step), recorded: None, contest: None });
     };
     let (pods, owners) = (view::pods(&workload, observed), owners::of_strategy(set));
-    let trigger = match resource.raw.pointer("/spec/trigger").and_then(Value::as_str) {
-        Some("Template") => Trigger::Template,
-        Some(_) | None => Trigger::Version,
-    };
+    let trigger = resource.raw.pointer("/spec/trigger").and_then(|written| Trigger::deserialize(written).ok());
+    let trigger = trigger.unwrap_or_default().into();
     let read = serde_json::from_value(written.clone()).ok().and_then(|upgrade| translate::record(&upgrade).ok());
     if let Some(mut record) = read {
         let before = record.clone();
@@ -62,11 +64,7 @@ pub fn withdraw(
         read.and_then(|contest| translate::contest(&contest).ok()).unwrap_or_else(Contest::exhausted)
     });
     let mut after = contest.clone();
-    let order = match written.pointer("/order").and_then(Value::as_str) {
-        Some("LeaderLast") => Some(Order::LeaderLast),
-        Some("ReverseOrdinal") => Some(Order::ReverseOrdinal),
-        Some(_) | None => None,
-    };
+    let order = written.pointer("/order").and_then(|written| Order::deserialize(written).ok()).map(translate::order);
     let step = step(permit::withdraw_unrecorded(trigger, order, &workload, &pods, &owners, &mut after, hold));
     let value = json!(after.as_ref().map(translate::written_contest));
     let recorded = (after != contest).then_some(("contest", value));

@@ -69,15 +69,9 @@ pub(super) async fn check(mut real: Real<'_, Etcd>, which: Which) -> Result<usiz
         ensure!(answer.status().is_success(), "{path}: {}", String::from_utf8_lossy(answer.body()));
     }
     // The others hear of it a moment later.
-    let mut answers = observe(&network, &peers, None, &timeouts).await;
-    for _ in 0..50 {
-        if answers.iter().all(|answer| answer.said.is_err()) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        answers = observe(&network, &peers, None, &timeouts).await;
-    }
-    for answer in answers {
+    for answer in
+        once_all(|answer| answer.said.is_err(), async || observe(&network, &peers, None, &timeouts).await).await
+    {
         let error = answer.said.err().with_context(|| format!("{} let us in without credentials", answer.pod))?;
         ensure!(error.class() == Class::Denied && wants_another_token(&error), "{error}");
     }
@@ -85,20 +79,27 @@ pub(super) async fn check(mut real: Real<'_, Etcd>, which: Which) -> Result<usiz
     let error = login(&network, &peers[0], &user("wrong")?, &timeouts).await.err().context("a wrong password")?;
     ensure!(error.class() == Class::Denied, "{error}");
     let token = login(&network, &peers[0], &user("secret")?, &timeouts).await?.context("a token")?;
-    // The others hear of the token a moment later, too.
-    let mut answers = observe(&network, &peers, Some(&token), &timeouts).await;
-    for _ in 0..50 {
-        if answers.iter().all(|answer| answer.said.is_ok()) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        answers = observe(&network, &peers, Some(&token), &timeouts).await;
-    }
+    // And of the token.
+    let observed = async || observe(&network, &peers, Some(&token), &timeouts).await;
+    let answers = once_all(|answer| answer.said.is_ok(), observed).await;
     let leads = leader_of(&answers)?;
     transfer_leader(&network, &real.peer(&leads.0), leads.1, Some(&token), &timeouts).await?;
     let mut file = Vec::new();
     snapshot::save(&network, &peers[0], Some(&token), Duration::from_secs(10), &mut file).await?;
     Ok(8)
+}
+
+/// The answers, once all of them are so or ten seconds have passed.
+async fn once_all(so: impl Fn(&Answer) -> bool, observe: impl AsyncFn() -> Vec<Answer>) -> Vec<Answer> {
+    let mut answers = observe().await;
+    for _ in 0..50 {
+        if answers.iter().all(&so) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        answers = observe().await;
+    }
+    answers
 }
 
 /// The leader's pod and id, as all members say.
