@@ -41,6 +41,16 @@ pub async fn quorum(stage: &Stage) -> Result<()> {
     .await?;
     ensure!(format!("{refused:#}").contains("you may not patch etcd"), "it does not say why: {refused:#}");
     change("eve", json!({"metadata": {"labels": {"by": "eve"}}}))?;
+    let lock = |by: &str| json!({"metadata": {"annotations": {"windlass.dev/locked-by": by}}});
+    ensure!(change("eve", lock("eve")).is_err(), "Eve may hold an upgrade back");
+    change("ada", lock("ada"))?;
+    ensure!(change("eve", lock("eve")).is_err(), "Eve may change a lock");
+    ensure!(change("eve", json!({"metadata": {"annotations": null}})).is_err(), "Eve may remove a lock");
+    change(
+        "ada",
+        json!({"metadata": {"annotations": {"windlass.dev/locked-by": null}, "finalizers": ["windlass.dev/restore"]}}),
+    )?;
+    ensure!(change("eve", json!({"metadata": {"finalizers": null}})).is_err(), "Eve may have the set not restored");
     change("ada", json!({"spec": {"requests": {"resume": "ada"}}}))?;
     let another = |user: &str, name: &str, set: &str| {
         let spec = json!({"workload": {"statefulSet": set, "container": "etcd"}, "system": {"type": "Etcd"},

@@ -256,6 +256,7 @@ pub async fn author(stage: &Stage) -> Result<()> {
     let items = [
         rights("write-images", "windlass.dev", "serviceimages", &all, "ada"),
         rights("write-images", "windlass.dev", "serviceimages", &all, "eve"),
+        rights("write-status", "windlass.dev", "serviceimages/status", &["patch"], "eve"),
         rights("patch-dicoms", "examples.windlass.dev", "dicoms", &["patch"], "ada"),
     ];
     apply(stage, "authors", &Value::Array(items.concat()))?;
@@ -303,6 +304,20 @@ pub async fn author(stage: &Stage) -> Result<()> {
     })
     .await?;
     ensure!(format!("{refused:#}").contains("you may not patch"), "it does not say why: {refused:#}");
+
+    // What is recorded is acted on: another image for new resources, an approval, a hook's yes. What is only told is not asked about.
+    let say = |status: Value| {
+        let patch = json!({"status": status}).to_string();
+        let words =
+            ["patch", "serviceimage", "by-author", "--subresource=status", "--as", "eve", "--type=merge", "-p", &patch];
+        stage.windlass.kubectl(&words)
+    };
+    let forged = json!({"tierStatus": [{"upgradeTier": "", "image": image("v2"), "newDeploymentImage": image("v9"), "approved": true}]});
+    for record in [forged, json!({"hooksPassed": true}), json!({"batch": []}), json!({"requests": {"retry": "eve"}})] {
+        let refused = say(record.clone()).err().with_context(|| format!("Eve may record {record}"))?;
+        ensure!(format!("{refused:#}").contains("you may not patch"), "it does not say why: {refused:#}");
+    }
+    say(json!({"progress": "by Eve"}))?;
     fleet.change(json!({"paused": true})).await?;
     stage.windlass.kubectl(&["delete", "serviceimage", "by-author", "--timeout=30s"])?;
     Ok(())
