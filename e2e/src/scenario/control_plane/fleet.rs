@@ -256,7 +256,7 @@ pub async fn author(stage: &Stage) -> Result<()> {
     let items = [
         rights("write-images", "windlass.dev", "serviceimages", &all, "ada"),
         rights("write-images", "windlass.dev", "serviceimages", &all, "eve"),
-        rights("write-status", "windlass.dev", "serviceimages/status", &["patch"], "eve"),
+        rights("write-status", "windlass.dev", "serviceimages/status", &["get", "patch"], "eve"),
         rights("patch-dicoms", "examples.windlass.dev", "dicoms", &["patch"], "ada"),
     ];
     apply(stage, "authors", &Value::Array(items.concat()))?;
