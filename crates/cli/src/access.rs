@@ -9,20 +9,23 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
+/// Where `--help` lists them.
+pub const CONNECTION: &str = "Connection";
+
 /// Which cluster, and as whom.
 #[derive(Args)]
 pub struct Access {
     /// The kubeconfig to use outside a cluster
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = CONNECTION)]
     kubeconfig: Option<PathBuf>,
     /// The kubeconfig's context
-    #[arg(long)]
+    #[arg(long, help_heading = CONNECTION)]
     context: Option<String>,
     /// The kubeconfig's cluster, in place of the context's
-    #[arg(long)]
+    #[arg(long, help_heading = CONNECTION)]
     cluster: Option<String>,
     /// The kubeconfig's user, in place of the context's
-    #[arg(long)]
+    #[arg(long, help_heading = CONNECTION)]
     user: Option<String>,
 }
 

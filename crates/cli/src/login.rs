@@ -3,12 +3,14 @@
 use clap::Args;
 use windlass_operator::members::account::Tokens;
 
+use crate::access::CONNECTION;
+
 /// The flag that says so.
 #[derive(Args)]
 pub struct Login {
-    /// The ServiceAccount as which it logs in to OpenBao and Vault where a resource says so. The right to create serviceaccounts/token for it
-    /// is needed
-    #[arg(long, value_name = "NAMESPACE/NAME", default_value = "windlass-system/windlass", value_parser = account)]
+    /// The ServiceAccount that logs in to OpenBao and Vault where spec.system.auth asks for a login. Windlass needs the right to create
+    /// serviceaccounts/token for it
+    #[arg(help_heading = CONNECTION, long, value_name = "NAMESPACE/NAME", default_value = "windlass-system/windlass", value_parser = account)]
     login_account: (String, String),
 }
 

@@ -23,12 +23,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the operator: watch QuorumClusters and carry out their upgrades
+    /// Run the operator: carry out what QuorumClusters and ServiceImages ask for
     ///
     /// Several may run at once: they compete for a Lease, and one acts. On SIGTERM the Lease is given back. Logs go to standard
     /// error; RUST_LOG chooses what is logged, for example RUST_LOG=windlass_operator=debug.
     Operator(operator::Arguments),
-    /// Run one task of the operator's, in the pod of a Job that it made
+    /// Run one task of the operator, in the pod of a Job that it created
     ///
     /// Says how it ended in one line of JSON, on standard output and in the termination log. Exit codes: 0 done; 1 something that nobody
     /// foresaw; 2 what it was told makes no sense; 3 credentials are missing or not accepted; 4 no member gave what was asked for; 5 what

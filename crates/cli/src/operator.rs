@@ -19,57 +19,67 @@ use windlass_operator::{Context, Settings, SystemClock, client, dial::OverNetwor
 
 use crate::{access::Access, login::Login};
 
+/// What the operator looks after.
+const SCOPE: &str = "Scope";
+/// Who of several acts.
+const ELECTION: &str = "Leader election";
+/// What executor Jobs run.
+const JOBS: &str = "Jobs";
+/// What resources may reach through the operator.
+const PERMISSIONS: &str = "Permissions";
+
 /// How the operator runs.
 #[derive(Args)]
 pub struct Arguments {
-    /// Look after this namespace only [default: all namespaces]
-    #[arg(short, long, env = "WINDLASS_NAMESPACE")]
+    /// The only namespace whose QuorumClusters are upgraded [default: all namespaces]
+    #[arg(short, long, env = "WINDLASS_NAMESPACE", help_heading = SCOPE)]
     namespace: Option<String>,
     #[command(flatten)]
     access: Access,
-    /// Don't look at nodes, for an operator that may not read them: the gate NodeDrain is not asked
-    #[arg(long)]
+    /// Don't read nodes, for an operator without the right to. The gate NodeDrain is then not asked
+    #[arg(long, help_heading = SCOPE)]
     ignore_nodes: bool,
-    /// The namespace of the Lease; the operator's own without it
-    #[arg(long)]
+    /// The namespace of the Lease [default: the operator's own]
+    #[arg(long, help_heading = ELECTION)]
     lease_namespace: Option<String>,
     /// The name of the Lease
-    #[arg(long, default_value = "windlass")]
+    #[arg(long, default_value = "windlass", help_heading = ELECTION)]
     lease_name: String,
-    /// How many seconds a silent operator keeps the Lease
-    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(6..=300))]
+    /// How many seconds pass before another operator takes over from one that is silent
+    #[arg(long, default_value_t = 15, help_heading = ELECTION, value_parser = clap::value_parser!(u64).range(6..=300))]
     lease_seconds: u64,
-    /// Where /healthz, /readyz and /metrics are served
+    /// The address of /healthz, /readyz and /metrics
     #[arg(long, default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
     #[command(flatten)]
     login: Login,
-    /// The image of executor Jobs, where a resource names none in spec.upgrade.executorImage
-    #[arg(long, env = "WINDLASS_EXECUTOR_IMAGE")]
+    /// The image of executor Jobs where spec.upgrade.executorImage is not set
+    #[arg(long, help_heading = JOBS, env = "WINDLASS_EXECUTOR_IMAGE")]
     executor_image: Option<String>,
-    /// An image that resources may name in spec.upgrade.executorImage, or a repository for all of its tags; may be given several times.
-    /// Without it, executor Jobs run the image above and no other
-    #[arg(long = "allow-executor-image", value_name = "IMAGE", value_parser = image)]
+    /// An image that spec.upgrade.executorImage may name, or a repository for all of its tags. Repeatable. Without it, executor Jobs run the
+    /// image of --executor-image and no other: they get the members' credentials
+    #[arg(help_heading = JOBS, long = "allow-executor-image", value_name = "IMAGE", value_parser = image)]
     allowed_executor_images: Vec<String>,
-    /// A Service that gates may ask from every namespace, like the cluster's Prometheus; may be given several times. Without a port for
-    /// the queries of analyses alone, with one for webhooks as well. A QuorumCluster's gates ask Services of its own namespace in any case
-    #[arg(long = "allow-service", value_name = "NAMESPACE/NAME[:PORT]", value_parser = service)]
+    /// A Service that gates of all namespaces may ask, like the cluster's Prometheus. Repeatable. Without a port, analyses may query it; with
+    /// one, webhooks may call it, too. The gates of a QuorumCluster may always ask Services of its own namespace
+    #[arg(help_heading = PERMISSIONS, long = "allow-service", value_name = "NAMESPACE/NAME[:PORT]", value_parser = service)]
     allowed_services: Vec<String>,
-    /// A namespace in which gates of ServiceImages may look at objects, call Services and make Jobs; may be given several times
-    #[arg(long = "allow-gates-in", value_name = "NAMESPACE")]
+    /// A namespace in which gates of ServiceImages may read objects, call Services and create Jobs. Repeatable
+    #[arg(help_heading = PERMISSIONS, long = "allow-gates-in", value_name = "NAMESPACE")]
     allowed_gates: Vec<String>,
-    /// A kind whose resources ServiceImages may change, and in which field; in any without it. May be given several times. The operator also
-    /// needs the rights to get, list, watch and patch them: bind it a role of your own
-    #[arg(long = "allow-target", value_name = "GROUP/KIND[:FIELD]", value_parser = target)]
+    /// A kind whose resources ServiceImages may change, and the field; without a field, any. Repeatable. The operator also needs the rights to
+    /// get, list, watch and patch them: bind a role of your own to its ServiceAccount
+    #[arg(help_heading = PERMISSIONS, long = "allow-target", value_name = "GROUP/KIND[:FIELD]", value_parser = target)]
     allowed_targets: Vec<String>,
-    /// ServiceImages may also change what their authors may patch themselves. Needs deploy/author-rights.yaml, with which the API server asks
-    #[arg(long = "allow-target-by-author")]
+    /// ServiceImages may also change what their authors may patch themselves. Needs deploy/author-rights.yaml, which lets the API server check
+    /// that
+    #[arg(help_heading = PERMISSIONS, long = "allow-target-by-author")]
     targets_by_author: bool,
-    /// Look after QuorumClusters only while the API server takes them from nobody who may not patch their StatefulSet. Needs
-    /// deploy/author-rights.yaml
-    #[arg(long = "quorums-by-author")]
+    /// Act on QuorumClusters only while the API server accepts them from people who may patch their StatefulSet, and from nobody else. Needs
+    /// deploy/author-rights.yaml, which lets the API server check that
+    #[arg(help_heading = PERMISSIONS, long = "quorums-by-author")]
     quorums_by_author: bool,
-    /// How logs are written
+    /// The format of the log
     #[arg(long, value_enum, default_value_t = LogFormat::Json)]
     log_format: LogFormat,
 }

@@ -37,7 +37,7 @@ pub struct Arguments {
     /// How many times faster than real time
     #[arg(long, default_value_t = 1.0, value_parser = speed)]
     speed: f64,
-    /// Which seed decides everything random
+    /// The seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Plain lines instead of a live picture; chosen by itself when the output is no terminal
