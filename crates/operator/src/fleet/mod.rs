@@ -661,8 +661,7 @@ async fn round<'a>(
         status.batch = Vec::new();
     }
     // Also where it says nothing new: the API server must say that the ServiceImage is still what was decided on, and still ours.
-    let reserved = owner::record(actor, &resource, fleet::reserving(&before, status)).await;
-    told_if_refused(actor, name, Reason::TargetNotAllowed, reserved).await?;
+    owner::record(actor, &resource, fleet::reserving(&before, status)).await?;
     fleet.wrote = Some(Instant::now());
     tell_plan(actor, &resource, &plan).await;
     if !intents.is_empty() {
@@ -719,8 +718,7 @@ async fn rest(
         let left = fleet::NUMBERS.saturating_sub(since.unwrap_or_default()).max(GATHER);
         return Ok(Round::Wait(left));
     }
-    let recorded = owner::record(actor, resource, status).await;
-    told_if_refused(actor, &resource.name_any(), Reason::TargetNotAllowed, recorded).await?;
+    owner::record(actor, resource, status).await?;
     fleet.wrote = Some(Instant::now());
     tell_plan(actor, resource, plan).await;
     Ok(Round::Wait(GATHER))

@@ -51,6 +51,8 @@ pub async fn quorum(stage: &Stage) -> Result<()> {
         json!({"metadata": {"annotations": {"windlass.dev/locked-by": null}, "finalizers": ["windlass.dev/restore"]}}),
     )?;
     ensure!(change("eve", json!({"metadata": {"finalizers": null}})).is_err(), "Eve may have the set not restored");
+    let gone = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "none"}]);
+    ensure!(change("eve", json!({"metadata": {"ownerReferences": gone}})).is_err(), "Eve may have it deleted");
     change("ada", json!({"spec": {"requests": {"resume": "ada"}}}))?;
     let another = |user: &str, name: &str, set: &str| {
         let spec = json!({"workload": {"statefulSet": set, "container": "etcd"}, "system": {"type": "Etcd"},

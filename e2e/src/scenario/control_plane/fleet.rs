@@ -145,9 +145,14 @@ pub fn define(stage: &Stage, namespaces: &[&str]) -> Result<()> {
 
 /// The rights that an administrator gives.
 pub fn allow(stage: &Stage) -> Result<()> {
+    allow_to(stage, &["get", "list", "watch", "patch"])
+}
+
+/// The same with these verbs alone.
+fn allow_to(stage: &Stage, verbs: &[&str]) -> Result<()> {
     let items = json!([
         {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "stamp-dicoms"},
-         "rules": [{"apiGroups": ["examples.windlass.dev"], "resources": ["dicoms"], "verbs": ["get", "list", "watch", "patch"]}]},
+         "rules": [{"apiGroups": ["examples.windlass.dev"], "resources": ["dicoms"], "verbs": verbs}]},
         {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "stamp-dicoms"},
          "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "stamp-dicoms"},
          "subjects": [{"kind": "ServiceAccount", "name": "windlass", "namespace": "windlass-system"}]},
@@ -258,6 +263,7 @@ pub async fn author(stage: &Stage) -> Result<()> {
         rights("write-images", "windlass.dev", "serviceimages", &all, "eve"),
         rights("write-status", "windlass.dev", "serviceimages/status", &["get", "patch"], "eve"),
         rights("patch-dicoms", "examples.windlass.dev", "dicoms", &["patch"], "ada"),
+        rights("patch-scans", "examples.windlass.dev", "scans", &["patch"], "eve"),
     ];
     apply(stage, "authors", &Value::Array(items.concat()))?;
     let wanted = |name: &str| {
@@ -305,7 +311,7 @@ pub async fn author(stage: &Stage) -> Result<()> {
     .await?;
     ensure!(format!("{refused:#}").contains("you may not patch"), "it does not say why: {refused:#}");
 
-    // What is recorded is acted on: another image for new resources, an approval, a hook's yes. What is only told is not asked about.
+    // What is recorded is acted on: another image for new resources, an approval, a hook's yes.
     let say = |status: Value| {
         let patch = json!({"status": status}).to_string();
         let words =
@@ -313,13 +319,34 @@ pub async fn author(stage: &Stage) -> Result<()> {
         stage.windlass.kubectl(&words)
     };
     let forged = json!({"tierStatus": [{"upgradeTier": "", "image": image("v2"), "newDeploymentImage": image("v9"), "approved": true}]});
-    for record in [forged, json!({"hooksPassed": true}), json!({"batch": []}), json!({"requests": {"retry": "eve"}})] {
+    for record in [forged, json!({"hooksPassed": false}), json!({"batch": []}), json!({"requests": {"retry": "eve"}})] {
         let refused = say(record.clone()).err().with_context(|| format!("Eve may record {record}"))?;
         ensure!(format!("{refused:#}").contains("you may not patch"), "it does not say why: {refused:#}");
     }
-    say(json!({"progress": "by Eve"}))?;
-    fleet.change(json!({"paused": true})).await?;
-    stage.windlass.kubectl(&["delete", "serviceimage", "by-author", "--timeout=30s"])?;
+    let change = |patch: Value| {
+        let words = ["patch", "serviceimage", "by-author", "--as", "eve", "--type=merge", "-p", &patch.to_string()];
+        stage.windlass.kubectl(&words)
+    };
+    // What has no owner any more is deleted, what has no finalizer waits for nobody, and Scans are not what it changes.
+    let gone = json!([{"apiVersion": "v1", "kind": "Namespace", "name": "gone", "uid": "none"}]);
+    for patch in [
+        json!({"metadata": {"ownerReferences": gone}}),
+        json!({"metadata": {"finalizers": null}}),
+        json!({"spec": {"target": {"resource": "scans"}}}),
+    ] {
+        let refused = change(patch.clone()).err().with_context(|| format!("Eve may write {patch}"))?;
+        ensure!(format!("{refused:#}").contains("you may not patch"), "it does not say why: {refused:#}");
+    }
+    change(json!({"metadata": {"labels": {"by": "eve"}}}))?;
+
+    // An operator that may not patch them any more still says so, and keeps nobody who is deleted.
+    allow_to(stage, &["get", "list", "watch"])?;
+    fleet.change(json!({"defaultImage": image("v3")})).await?;
+    wait::until_so("it to say that it may not", 60, async || {
+        Ok(fleet.whole().await?["status"].to_string().contains("is forbidden"))
+    })
+    .await?;
+    stage.windlass.kubectl(&["delete", "serviceimage", "by-author", "--timeout=60s"])?;
     Ok(())
 }
 
