@@ -27,7 +27,7 @@ enum Chore {
     Test {
         /// Only the parts whose names contain this
         part: Option<String>,
-        /// Run what takes hours, too: long walks, every crash, the whole of conformance, the image that is shipped
+        /// Run what takes hours, too: long walks, every crash, the whole of conformance, the image that is shipped, all scenarios
         #[arg(long)]
         full: bool,
         /// List the parts with their budgets, and run none

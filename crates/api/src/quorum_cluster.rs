@@ -748,7 +748,7 @@ pub struct Hook {
     /// Name of this hook; its gate is Hook/NAME.
     #[schemars(length(max = 63), regex(pattern = GATE_NAME))]
     pub name: String,
-    /// When the hook is called.
+    /// When the hook is called. A hook of BeforeUpgrade is called again if the target changes during an upgrade.
     pub when: HookTime,
     /// A Service that receives a POST request with a JSON description of the next step. 2xx means yes, 409 means no, anything else means no
     /// answer. The request is repeated until the answer is yes.
@@ -762,7 +762,8 @@ pub struct Hook {
 /// When a hook is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum HookTime {
-    /// Before anything is written or replaced for an upgrade. If the target changes during an upgrade, that is still the same upgrade.
+    /// Before anything is written or replaced for an upgrade. If the target changes during an upgrade, the hook is called again before anything is
+    /// written or replaced for the new target. Not called before a rollback.
     BeforeUpgrade,
     /// Before each member is replaced or hands over leadership.
     BeforeEachMember,
