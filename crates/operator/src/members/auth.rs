@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use futures::{StreamExt, stream::FuturesUnordered};
+use tokio::time::{Instant, timeout};
 use windlass_api::quorum_cluster::{Auth, LogIn, System};
 use windlass_plan::{
     bug::{self, Bug},
@@ -68,7 +69,8 @@ impl From<String> for NoToken {
 
 #[derive(Clone)]
 struct Held {
-    token: Secret,
+    /// None where nobody asks who we are.
+    token: Option<Secret>,
     whose: Whose,
     /// None for one that does not expire, or does not say when.
     until: Option<Instant>,
@@ -87,16 +89,15 @@ impl Tokens {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 
-    fn held(&self, key: &Key, whose: &Whose) -> Option<Secret> {
+    /// What is known: a token, or that none is needed.
+    fn held(&self, key: &Key, whose: &Whose) -> Option<Option<Secret>> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()?;
         let lives = held.until.is_none_or(|until| until > Instant::now());
         (held.whose == *whose && lives).then_some(held.token)
     }
 
-    fn keep(&self, key: &Key, whose: Whose, token: Secret, until: Option<Instant>) -> Secret {
-        let held = Held { token: token.clone(), whose, until };
+    fn keep(&self, key: &Key, held: Held) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), held);
-        token
     }
 
     /// The token that is held, or a new one.
@@ -109,14 +110,15 @@ impl Tokens {
         peers: &[Peer],
     ) -> Result<Secret, NoToken> {
         let whose = Whose::Role(auth.clone());
-        if let Some(token) = self.held(key, &whose) {
+        if let Some(Some(token)) = self.held(key, &whose) {
             return Ok(token);
         }
         let login = login(context, key, auth).await?;
         // A standby passes a login on; one that is sealed or has just come up does not.
         let ask = async |peer: &Peer| openbao::login(transport, peer, &login, &Timeouts::default()).await;
         let Lease { token, lease, renewable: _ } = first(peers, ask).await?;
-        Ok(self.keep(key, whose, token, lease.map(expiry)))
+        self.keep(key, Held { token: Some(token.clone()), whose, until: lease.map(expiry) });
+        Ok(token)
     }
 
     /// The same for a user of etcd; none where etcd does not ask for one.
@@ -129,23 +131,38 @@ impl Tokens {
     ) -> Result<Option<Secret>, NoToken> {
         let whose = Whose::User(login.clone());
         if let Some(token) = self.held(key, &whose) {
-            return Ok(Some(token));
+            return Ok(token);
         }
         // A learner refuses, and one that is cut off does not answer: the next one may.
         let ask = async |peer: &Peer| etcd::login(transport, peer, login, &Timeouts::default()).await;
         let token = first(peers, ask).await?;
-        Ok(token.map(|token| self.keep(key, whose, token, None)))
+        // Who asks for none today may tomorrow, and then refuses who has none.
+        let until = if token.is_some() { None } else { Some(Instant::now() + NOBODY) };
+        self.keep(key, Held { token: token.clone(), whose, until });
+        Ok(token)
     }
 }
+
+/// How long it is believed that nobody asks who we are. Asking at every look would take time that the evidence does not have.
+const NOBODY: Duration = Duration::from_secs(30);
+
+/// After so long without an answer the next one is asked beside: one that hangs would use up the time that the evidence has, and keep itself
+/// from being replaced.
+const SLOW: Duration = Duration::from_millis(500);
 
 /// What the first one says who takes the login; otherwise why nobody does.
 async fn first<T>(peers: &[Peer], login: impl AsyncFn(&Peer) -> Result<T, CallError>) -> Result<T, NoToken> {
     let mut failure: Option<CallError> = None;
-    for peer in peers {
-        match login(peer).await {
-            Ok(said) => return Ok(said),
+    let (mut left, mut asked) = (peers.iter(), FuturesUnordered::new());
+    loop {
+        asked.extend(left.next().map(|peer| login(peer)));
+        let patience = if left.len() == 0 { Duration::MAX } else { SLOW };
+        match timeout(patience, asked.next()).await {
+            Ok(Some(Ok(said))) => return Ok(said),
             // Who refuses has said more than who does not answer.
-            Err(error) => failure = failure.filter(is_refusal).or(Some(error)),
+            Ok(Some(Err(error))) => failure = failure.filter(is_refusal).or(Some(error)),
+            Ok(None) => break,
+            Err(_) => {}
         }
     }
     Err(match failure {

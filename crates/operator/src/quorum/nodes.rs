@@ -5,17 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Api, ResourceExt};
+use tokio::time::timeout;
 use windlass_plan::{
     Fact, Hold, Reason,
     bug::{self, Bug},
     gate::Outcome,
 };
 
-use crate::{
-    Context,
-    error::{Class, Error},
-    live::get,
-};
+use crate::{Context, error::Class, live::get};
 
 /// What is known of the nodes under the pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,24 +25,26 @@ pub enum Nodes {
     Ignored,
 }
 
-/// Whether the nodes under these pods are being emptied: one by one, for there may be thousands of others. One that is not there, or may not
-/// be read, is not known.
-pub async fn look(context: &Context, pods: &[Pod]) -> Result<BTreeMap<String, Fact<Option<String>>>, Error> {
+/// Whether the nodes under these pods are being emptied: one by one, for there may be thousands of others. One that is not there, or can't be
+/// read, is not known: who is let go for is minded all the same (H9).
+pub async fn look(context: &Context, pods: &[Pod]) -> BTreeMap<String, Fact<Option<String>>> {
     let api: Api<Node> = Api::all(context.client.clone());
     let names: BTreeSet<&String> =
         pods.iter().filter_map(|pod| pod.spec.as_ref()?.node_name.as_ref()).filter(|name| !name.is_empty()).collect();
     let looks = names.into_iter().map(async |name| {
-        let emptied = match get(context, &format!("nodes/{name}"), &api, name).await {
-            Ok(Some(node)) => Fact::Known(why(&node)),
-            Ok(None) => Fact::Unknown("it does not exist".to_owned()),
+        let what = format!("nodes/{name}");
+        let emptied = match timeout(context.settings.patience(), get(context, &what, &api, name)).await {
+            Ok(Ok(Some(node))) => Fact::Known(why(&node)),
+            Ok(Ok(None)) => Fact::Unknown("it does not exist".to_owned()),
             // An operator with rights in one namespace reads no nodes, and can be told not to want to.
-            Err(error) if error.class() == Class::Refused => {
+            Ok(Err(error)) if error.class() == Class::Refused => {
                 let way_out = "let the operator read nodes, or start it with --ignore-nodes";
                 Fact::Unknown(format!("{}; {way_out}", error.story()))
             }
-            Err(error) => return Err(error),
+            Ok(Err(error)) => Fact::Unknown(error.story()),
+            Err(_) => Fact::Unknown(format!("get {what}: no answer in time")),
         };
-        Ok((name.clone(), emptied))
+        (name.clone(), emptied)
     });
     join_all(looks).await.into_iter().collect()
 }

@@ -241,9 +241,9 @@ async fn read(context: &Context, resource: &QuorumCluster, course: Course, ahead
     let begins = !course.at_rest && !bug::active(Bug::NodesNotAwaited);
     let nodes = async {
         match (context.settings.ignore_nodes, ahead || upgrading || begins) {
-            (_, false) => Ok(Nodes::NotYet),
-            (true, true) => Ok(Nodes::Ignored),
-            (false, true) => nodes::look(context, &pods).await.map(Nodes::Seen),
+            (_, false) => Nodes::NotYet,
+            (true, true) => Nodes::Ignored,
+            (false, true) => Nodes::Seen(nodes::look(context, &pods).await),
         }
     };
     let jobs =
@@ -260,7 +260,7 @@ async fn read(context: &Context, resource: &QuorumCluster, course: Course, ahead
     // Where none of them took most of the time, what was read before they were asked did.
     let slowest = took.into_iter().chain([(API, since.elapsed() / 2)]).max_by_key(|(_, took)| *took);
     let slowest = slowest.map_or(API, |(what, _)| what);
-    let ((seen, tls, token), nodes, (snapshot, pulls)) = (members.0, nodes.0?, jobs.0);
+    let ((seen, tls, token), nodes, (snapshot, pulls)) = (members.0, nodes.0, jobs.0);
     let (answers, logs) = (answers.0, logs.0);
     let executor_image = snapshot::image(&context.settings, resource);
     Ok(Observed {

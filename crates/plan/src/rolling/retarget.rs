@@ -16,7 +16,7 @@ use crate::{
         known::{
             order::Order, record::Record, step::Decision, template_trial::TemplateTrial, view::View, workload::Pod,
         },
-        mend, poison,
+        mend, owners, poison,
         progress::note_completed,
         roll::roll,
         template::{begin, write_template},
@@ -24,9 +24,9 @@ use crate::{
     },
     strategy::{
         known::{
-            decision::{SOON, wait, wait_or_halt},
+            decision::{SOON, halt, wait, wait_or_halt},
             snapshot::Snapshot,
-            want::Want,
+            want::{Trigger, Want},
         },
         snapshot,
     },
@@ -160,6 +160,13 @@ fn first(want: &Want, view: &View, record: &Record, now: Timestamp) -> Option<De
     }
     if view.pods.is_empty() {
         return Some(wait(Hold::new(Reason::PodNotReady, "there are no pods"), SOON));
+    }
+    // Who came to own the image since the upgrade began would write it back (H39). What is adopted as it stands is not written.
+    if want.trigger == Trigger::Version
+        && !is_adopted(want, view, record)
+        && let Err(hold) = owners::leave_it_to_us(want, view)
+    {
+        return Some(halt(hold));
     }
     list::may_begin(want, view, now).or_else(|| snapshot_for(want, view, record, now).err())
 }

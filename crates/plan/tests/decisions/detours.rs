@@ -7,13 +7,16 @@ use windlass_plan::{
     Decision, Fact, Hold, Reason, Step,
     approval::Mode,
     gate::{CONCURRENT_OPERATION, ExternalGate, Outcome, When},
-    rolling::known::workload::Evictions,
+    rolling::known::{
+        owners::{Field, Operation},
+        workload::Evictions,
+    },
     strategy::known::{snapshot::Progress, step::Step as _},
 };
 
 use crate::support::{
-    Answer, NEW, NEWER, OLD, answer, hold, image, member_mut, name, partition, question, target, unknown, window,
-    world::World,
+    Answer, NEW, NEWER, OLD, answer, hold, image, member_mut, name, owned_by, owner, partition, question, target,
+    unknown, window, world::World,
 };
 
 use Answer::Halt;
@@ -236,6 +239,12 @@ fn locked(world: &mut World) {
     world.view.external.push(ExternalGate::new(CONCURRENT_OPERATION, Outcome::Hold(hold)));
 }
 
+/// Argo CD took the application over since the upgrade began.
+fn owned(world: &mut World) {
+    let fields = [Field::Image, Field::Partition, Field::Strategy];
+    world.view.owners = owned_by(vec![owner("argocd-controller", Operation::Apply, &fields)]);
+}
+
 fn hooked(world: &mut World) {
     let hold = Hold::new(Reason::AwaitingHook, "Hook/smoke: its Job has not begun");
     world.view.external.push(ExternalGate {
@@ -289,6 +298,7 @@ fn put_back() -> World {
 #[case::approval(unapproved, Reason::AwaitingApproval)]
 #[case::lock(locked, Reason::Locked)]
 #[case::hook(hooked, Reason::AwaitingHook)]
+#[case::owner(owned, Reason::FieldOwned)]
 fn another_target_waits_for_its_gates(
     #[values(untouched, begun, broken, put_back)] begin: fn() -> World,
     #[case] close: Close,
@@ -337,6 +347,7 @@ fn waits(mut world: World, close: Close, reason: Reason) {
 
     (world.want.approval, world.want.snapshot) = (Mode::None, None);
     world.view.external.clear();
+    world.view.owners = owned_by(vec![]);
     assert_eq!(world.run(), Decision::Done, "{:?}", world.steps);
     assert!(world.everybody_runs(NEWER));
 }

@@ -103,29 +103,40 @@ fn a_member_that_has_led_does_not_come_back_as_the_old_version() {
     }
 }
 
+/// The operator asks as this user.
+fn with_user(mut objects: Vec<Value>, (name, password): (&str, &str)) -> Vec<Value> {
+    let resource = objects.iter_mut().find(|object| object["kind"] == "QuorumCluster").expect("a resource");
+    resource["spec"]["system"]["auth"] = json!({"passwordSecret": "etcd-user", "allowPlaintext": true});
+    objects.push(json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/basic-auth",
+        "metadata": {"name": "etcd-user", "namespace": ETCD.namespace},
+        "stringData": {"username": name, "password": password},
+    }));
+    objects
+}
+
 /// An etcd of three whose authentication is enabled, with these users, after a while; and then the next minor release is asked for.
 fn with_authentication(seed: u64, user: Option<(&str, &str)>, then: Vec<Moment>, ending: Ending) -> Outcome {
     let (from, to) = ETCD.reference;
     let mut objects = ETCD.objects(3, from, from);
-    if let Some((name, password)) = user {
-        let resource = objects.iter_mut().find(|object| object["kind"] == "QuorumCluster").expect("a resource");
-        resource["spec"]["system"]["auth"] = json!({"passwordSecret": "etcd-user", "allowPlaintext": true});
-        objects.push(json!({
-            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/basic-auth",
-            "metadata": {"name": "etcd-user", "namespace": ETCD.namespace},
-            "stringData": {"username": name, "password": password},
-        }));
+    if let Some(user) = user {
+        objects = with_user(objects, user);
     }
+    let mut timeline = enabling();
+    timeline.push(after(Duration::from_mins(7), ETCD.spec(json!({"version": to}))));
+    timeline.extend(then);
+    run_on(objects, seed, timeline, ending)
+}
+
+/// Somebody enables authentication.
+fn enabling() -> Vec<Moment> {
     let tell = |path: &str, body: Value| Action::Tell { whom: ETCD.pod(0), path: format!("/v3/auth/{path}"), body };
-    let mut timeline = vec![
+    vec![
         after(Duration::from_secs(20), tell("user/add", json!({"name": "root", "password": "correct horse"}))),
         after(Duration::ZERO, tell("user/add", json!({"name": "guest", "password": "guest"}))),
         after(Duration::ZERO, tell("user/grant", json!({"user": "root", "role": "root"}))),
         after(Duration::ZERO, tell("enable", json!({}))),
-        after(Duration::from_mins(7), ETCD.spec(json!({"version": to}))),
-    ];
-    timeline.extend(then);
-    run_on(objects, seed, timeline, ending)
+    ]
 }
 
 /// Every member that is replaced has forgotten the token that the others know.
@@ -143,6 +154,22 @@ fn where_authentication_is_enabled_a_user_asks(#[values(1, 2, 3)] seed: u64) {
         let written = change.after.as_deref().map(ToString::to_string).unwrap_or_default();
         assert!(!written.contains("correct horse"), "{written}");
     }
+}
+
+/// The first one that could say whether a user is needed hangs for as long as it lives: nobody waits for it so long that it would never be
+/// replaced, whether another one lets us in or none is needed.
+#[rstest]
+fn a_member_that_hangs_does_not_keep_itself_from_being_replaced(#[values(false, true)] enabled: bool) {
+    let (from, to) = ETCD.reference;
+    let mut objects = with_user(ETCD.objects(3, from, from), ("root", "correct horse"));
+    let set = objects.iter_mut().find(|object| object["kind"] == "StatefulSet").expect("a set");
+    set["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
+    let hang = after(Duration::from_secs(20), Action::Hang(ETCD.pod(0), Duration::from_hours(24)));
+    let mut timeline = if enabled { enabling() } else { vec![] };
+    timeline.extend([hang, after(Duration::from_mins(5), ETCD.spec(json!({"version": to})))]);
+    let outcome = run_on(objects, 1, timeline, Ending::Ready);
+    assert_eq!(outcome.fault(), None);
+    assert_eq!(outcome.verdict.restarts.first().map(String::as_str), Some("etcd-0"), "whoever is down goes first");
 }
 
 #[rstest]
