@@ -666,7 +666,16 @@ impl Walk {
         let status =
             |status: Value| Action::PatchStatus { target: self.setting.subject(), patch: json!({ "status": status }) };
         let upgrade = |at: &str| status(json!({"upgrade": {"startedAt": at}}));
-        let (odd, mend) = match rng.below(4) {
+        let (odd, mend) = match rng.below(5) {
+            // Go writes this day, and our library of times ends before it.
+            4 => {
+                let managed = json!([{
+                    "manager": "somebody", "operation": "Update", "apiVersion": "windlass.dev/v1alpha1", "time": "9999-12-31T23:59:59Z",
+                    "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": {}}},
+                }]);
+                let patch = json!({"metadata": {"managedFields": managed}});
+                (Action::Patch { target: self.setting.subject(), patch }, None)
+            }
             0 => (status(json!({"operator": {"since": ODD}})), None),
             // Refused where none is under way.
             1 => (upgrade(ODD), Some(upgrade("2030-01-01T00:00:00.000000Z"))),

@@ -4,22 +4,21 @@ use kube::{
     Api, Resource, ResourceExt,
     api::{Patch, PatchParams},
 };
-use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::{actor::Actor, error::Error};
+use crate::{actor::Actor, error::Error, lenient::Whole};
 
 /// Keeps a resource until Windlass lets it go.
 pub const FINALIZER: &str = "windlass.dev/restore";
 
-/// A resource as it was read, and where it is.
-pub struct Located<'a, K> {
+/// A resource of the kind `K` as it was read, all of it or what there is, and where it is.
+pub struct Located<'a, K, Seen = K> {
     /// Where its kind is.
-    pub api: Api<K>,
+    pub api: Api<Whole<K>>,
     /// Its plural, its namespace and its name.
     pub what: String,
     /// As it was read.
-    pub resource: &'a K,
+    pub resource: &'a Seen,
 }
 
 /// Whether the resource carries our finalizer.
@@ -27,7 +26,7 @@ pub fn is_guarded(resource: &impl Resource) -> bool {
     resource.finalizers().iter().any(|finalizer| finalizer == FINALIZER)
 }
 
-impl<K: Resource + Clone + DeserializeOwned + std::fmt::Debug> Located<'_, K> {
+impl<K: Resource + std::fmt::Debug, Seen: Resource> Located<'_, K, Seen> {
     /// Adds our finalizer, before the first write on behalf of the resource.
     pub async fn guard(&self, actor: Actor<'_>) -> Result<(), Error> {
         let mut finalizers = self.resource.finalizers().to_vec();

@@ -11,7 +11,7 @@ use std::{fmt, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Api, Client, Resource, ResourceExt, api::PostParams};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use windlass_api::{
     QuorumCluster, QuorumClusterStatus, ServiceImage, ServiceImageStatus, Word,
     conditions::{self, ConditionType},
@@ -23,6 +23,7 @@ use self::events::{Telling, tell};
 use crate::{
     actor::Actor,
     error::{Class, Error},
+    lenient::Whole,
 };
 
 /// A custom resource of ours.
@@ -31,7 +32,7 @@ pub trait Owner: Resource<DynamicType = ()> + Clone + fmt::Debug + Serialize + D
     type Status: Clone + Default + PartialEq;
 
     /// Where resources of its kind are.
-    fn api(client: &Client, namespace: &str) -> Api<Self>;
+    fn api(client: &Client, namespace: &str) -> Api<Whole<Self>>;
     /// What it says.
     fn status(&self) -> Option<&Self::Status>;
     /// The same resource saying this.
@@ -46,7 +47,7 @@ pub trait Owner: Resource<DynamicType = ()> + Clone + fmt::Debug + Serialize + D
 impl Owner for QuorumCluster {
     type Status = QuorumClusterStatus;
 
-    fn api(client: &Client, namespace: &str) -> Api<Self> {
+    fn api(client: &Client, namespace: &str) -> Api<Whole<Self>> {
         Api::namespaced(client.clone(), namespace)
     }
 
@@ -70,7 +71,7 @@ impl Owner for QuorumCluster {
 impl Owner for ServiceImage {
     type Status = ServiceImageStatus;
 
-    fn api(client: &Client, _namespace: &str) -> Api<Self> {
+    fn api(client: &Client, _namespace: &str) -> Api<Whole<Self>> {
         Api::all(client.clone())
     }
 
@@ -123,14 +124,16 @@ pub async fn write<K: Owner>(actor: Actor<'_>, resource: &K, status: K::Status) 
     record(actor, resource, status).await
 }
 
-/// Writes the status also if it is the same: before an act, the API server must say that the resource is still what was read.
+/// Writes the status also if it is the same: before an act, the API server must say that the resource is still what was read. The answer is
+/// read as the resource is, without what others may have made unreadable: a write that landed must not look like one that failed.
 pub async fn record<K: Owner>(actor: Actor<'_>, resource: &K, status: K::Status) -> Result<K, Error> {
-    let wanted = resource.saying(status);
-    let api = K::api(&actor.context.client, &resource.namespace().unwrap_or_default());
     let (name, what, params) = (resource.name_any(), what(resource), PostParams::default());
+    let odd = |error| Error::kubernetes("status", &what, kube::Error::SerdeError(error));
+    let wanted = serde_json::to_value(resource.saying(status)).and_then(Whole::<K>::deserialize).map_err(odd)?;
+    let api = K::api(&actor.context.client, &resource.namespace().unwrap_or_default());
     let written = actor.write("status", &what, api.replace_status(&name, &params, &wanted)).await?;
-    actor.context.own_writes.wrote(&what, written.meta().resource_version.as_deref());
-    Ok(written)
+    actor.context.own_writes.wrote(&what, written.resource_version().as_deref());
+    K::deserialize(written.raw).map_err(odd)
 }
 
 /// A claim that is pruned would be written again at every look, and nothing else would ever be done.

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{actor::Actor, error::Error, lenient::Whole};
 
-impl<K: Resource<DynamicType = ()> + std::fmt::Debug> Located<'_, Whole<K>> {
+impl<K: Resource<DynamicType = ()> + std::fmt::Debug> Located<'_, K, Whole<K>> {
     /// The conditions that can be read. The others were said by us, and are said anew.
     pub fn conditions(&self) -> Vec<Condition> {
         let written = self.resource.raw.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();

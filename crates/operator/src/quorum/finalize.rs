@@ -82,8 +82,10 @@ fn parting(resource: &QuorumCluster, observed: &Observed) -> Parting {
     // Not validated: a spec that can't be read must not keep a permit standing.
     let seen = view::as_it_stands(resource, observed);
     match seen.as_ref().and_then(|view| permit::leave(resource.spec.trigger.into(), view)) {
-        Some(Step::TakeBack { partition, .. }) => return Parting::last(Some(partition_patch(set, partition))),
-        Some(_) => return Parting::last(Some(strategy_patch(set, Strategy::OnDelete))),
+        Some(Step::TakeBack { partition, .. }) => {
+            return Parting::last(Some(partition_patch(set, partition, Some(&adopted))));
+        }
+        Some(_) => return Parting::last(Some(strategy_patch(set, Strategy::OnDelete, None))),
         None => {}
     }
     if let Some(image) = seen.as_ref().and_then(poison::parting_image)
@@ -123,7 +125,7 @@ fn restoring(adopted: &Adopted, set: &StatefulSet, view: &View) -> Parting {
     let caught_up = view.workload.current_revision == view.workload.update_revision;
     match view.workload.strategy {
         Strategy::OnDelete if view.is_uniform() && holds && !caught_up => {
-            Parting { patch: Some(partition_patch(set, 0)), last: false }
+            Parting { patch: Some(partition_patch(set, 0, Some(adopted))), last: false }
         }
         // It concludes when all are ready; a set that is not is not waited for.
         Strategy::RollingUpdate { .. }
@@ -142,7 +144,7 @@ fn restoring_patch(adopted: &Adopted, set: &StatefulSet) -> Vec<serde_json::Valu
     let now = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref()?.type_.as_deref());
     let partition = adopted.partition.unwrap_or(0);
     if now.unwrap_or("RollingUpdate") == adopted.type_ {
-        return partition_patch(set, u32::try_from(partition).unwrap_or(0));
+        return partition_patch(set, u32::try_from(partition).unwrap_or(0), Some(adopted));
     }
     let plain = match adopted.type_.as_str() {
         "OnDelete" => json!({"type": "OnDelete"}),
@@ -158,7 +160,7 @@ mod tests {
     use serde_json::{Value, json};
     use windlass_api::status::{Adopted, Found};
 
-    use super::restoring_patch;
+    use super::{partition_patch, restoring_patch};
 
     fn set(strategy: &Value) -> StatefulSet {
         serde_json::from_value(json!({
@@ -180,5 +182,20 @@ mod tests {
             restoring_patch(&adopted, &set(&json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 3}})));
         let partition = "/spec/updateStrategy/rollingUpdate/partition";
         assert_eq!(patch, [json!({"op": "add", "path": partition, "value": 1})]);
+    }
+
+    /// One upgrade has the set on OnDelete, the next one on a partition again: nothing of what it was found with is lost on the way.
+    #[test]
+    fn all_of_the_block_comes_back_with_the_type() {
+        let found = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "30%"}});
+        let adopted = Adopted { type_: "RollingUpdate".into(), partition: None, strategy: Some(Found(found)) };
+        let held = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 3, "maxUnavailable": "30%"}});
+        let written = partition_patch(&set(&json!({"type": "OnDelete"})), 3, Some(&adopted));
+        assert_eq!(written, [json!({"op": "add", "path": "/spec/updateStrategy", "value": held})]);
+        let held = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 3}});
+        for known in [None, Some(&Adopted { type_: "OnDelete".into(), partition: None, strategy: None })] {
+            let written = partition_patch(&set(&json!({"type": "OnDelete"})), 3, known);
+            assert_eq!(written, [json!({"op": "add", "path": "/spec/updateStrategy", "value": held})]);
+        }
     }
 }

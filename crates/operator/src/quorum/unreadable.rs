@@ -100,7 +100,7 @@ fn withdraw<'a>(
 }
 
 /// What a QuorumCluster that can't be read says of itself.
-fn said(of: &Located<'_, Whole<QuorumCluster>>, actor: Actor<'_>, hold: &Hold) -> Value {
+fn said(of: &Located<'_, QuorumCluster, Whole<QuorumCluster>>, actor: Actor<'_>, hold: &Hold) -> Value {
     let generation = of.resource.meta().generation.unwrap_or(0);
     let verdict = Verdict {
         ready: false.into(),
@@ -118,7 +118,7 @@ fn said(of: &Located<'_, Whole<QuorumCluster>>, actor: Actor<'_>, hold: &Hold) -
     })
 }
 
-impl Located<'_, Whole<QuorumCluster>> {
+impl Located<'_, QuorumCluster, Whole<QuorumCluster>> {
     /// It is being deleted: evictions are let through, and the update strategy stays as it is, for what it was can't be relied on (H40).
     /// Where another one has the StatefulSet, nothing of it is touched.
     async fn let_go(&self, actor: Actor<'_>, observed: &Observed, ours: bool) -> Result<(), Error> {

@@ -136,6 +136,25 @@ fn conditions_that_cannot_be_read_are_said_anew() {
     tale.ended_ready_at(TO);
 }
 
+/// Who wrote what, and when, is kept with every object, in the answers to our own writes, too: one that landed must not look like one that
+/// failed, or what stands would stand for ever.
+#[test]
+fn who_wrote_it_last_need_not_be_readable() {
+    let managed = json!([{
+        "manager": "somebody", "operation": "Update", "apiVersion": "windlass.dev/v1alpha1", "time": "9999-12-31T23:59:59Z",
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:paused": {}}},
+    }]);
+    let tale = stage::play(three(), async |cluster| {
+        permit_stands(cluster).await;
+        patch(cluster, &pd::subject(), &json!({"metadata": {"managedFields": managed}}));
+        spec(cluster, &json!({"paused": true}));
+        until(cluster, "the permit is taken back", |cluster| partition(cluster) == json!(3)).await;
+        spec(cluster, &json!({"paused": false}));
+        until_reason(cluster, "UpToDate").await;
+    });
+    tale.ended_ready_at(TO);
+}
+
 /// Somebody's loop sets the partition back while nobody can read what is wanted: held once, by name, and left alone from then on. The controllers
 /// stand still, so that each write is seen.
 fn a_loop_while_something_cannot_be_read(odd: impl Fn(&Cluster), told: &str) {
