@@ -26,6 +26,13 @@ use crate::{
 /// depose one after the other; where somebody can, it would not help either.
 const PATIENCE: u32 = 3;
 
+/// Whether it was asked so often in this upgrade that somebody should look: each time it moved, and came back before Kubernetes had replaced who
+/// had led. Nobody needs more than all members together may take. A person who says `resume` lets it go on for as long again.
+fn wanders(view: &View, record: &Record) -> bool {
+    let most = u32::try_from(view.quorum.size()).unwrap_or(u32::MAX).saturating_mul(PATIENCE + 1);
+    record.hand_overs > 0 && record.hand_overs.is_multiple_of(most.max(1))
+}
+
 /// Whether it was asked for as often as it may be.
 pub(crate) fn is_exhausted(asked: &HandOver) -> bool {
     asked.attempts > PATIENCE
@@ -121,6 +128,13 @@ pub(crate) fn hand_over(
             let message = format!("leadership was asked to leave {} and is still there{error}", victim.name);
             wait(Hold::new(Reason::AwaitingHandOver, message), WATCHFUL)
         });
+    }
+    if wanders(view, record) && !asks_again {
+        let message = format!(
+            "Windlass asked for a hand-over {} times in this upgrade, and leadership comes back to whoever is to be replaced next; now to {}",
+            record.hand_overs, victim.name
+        );
+        return Some(halt(Hold::new(Reason::HandOverFailed, message)));
     }
     let attempts = asked.filter(|_| !view.resumed).map_or(0, |asked| asked.attempts).saturating_add(1);
     record.stage = None;

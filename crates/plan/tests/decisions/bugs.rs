@@ -574,6 +574,25 @@ fn leadership_that_stays_is_asked_to_move_only_so_often() {
     assert_eq!(world.count("HandOver"), 4);
 }
 
+/// Whoever is permitted leads again before the controller comes to it, and the permit is taken back.
+fn leadership_that_comes_back_is_asked_to_move_only_so_often() {
+    let mut world = World::new(3, 2);
+    for _ in 0..400 {
+        let decision = world.pass();
+        if let Decision::Halt { on } = decision {
+            assert_eq!((on.reason, world.count("HandOver")), (Reason::HandOverFailed, 12), "{on}");
+            world.view.resumed = true;
+            let _ = world.pass();
+            assert_eq!(world.count("HandOver"), 13, "a person lets it go on");
+            return;
+        }
+        if world.view.permitted().is_some() {
+            world.view.quorum.leader = Fact::Known(name(2));
+        }
+    }
+    panic!("it never ends: {} hand-overs", world.count("HandOver"));
+}
+
 fn a_hand_over_that_nobody_wants_any_more_is_not_finished() {
     let mut view = half_way(3, 1, 1);
     record_mut(&mut view).hand_over = Some(HandOver { pod: name(1), since: noon(), attempts: 1, last_error: None });
@@ -659,6 +678,7 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 #[case(Bug::YesForAll, a_yes_to_one_member_is_none_to_the_next)]
 #[case(Bug::BehindHidesSick, one_that_is_behind_hides_nobody)]
 #[case(Bug::HandOverUnbounded, leadership_that_stays_is_asked_to_move_only_so_often)]
+#[case(Bug::HandOverUnbounded, leadership_that_comes_back_is_asked_to_move_only_so_often)]
 #[case(Bug::AbortedHandOverFinished, a_hand_over_that_nobody_wants_any_more_is_not_finished)]
 #[case(Bug::NonVotersCounted, nobody_goes_because_of_members_without_a_vote)]
 #[case(Bug::NonVotersIgnored, who_is_about_to_get_a_vote_is_waited_for)]
