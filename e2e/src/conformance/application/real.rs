@@ -13,13 +13,17 @@ use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use http::{Request, Response};
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::process::Child;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    process::Child,
+};
 use windlass_systems::{Network, Peer, Transport};
 
 use super::{Application, Binaries, play::Which};
 
-/// A process that is going to end because of its version does so within this time.
-const SETTLED: Duration = Duration::from_secs(3);
+/// A process that finds data it can't go with ends, and any other answers its peers: on a machine that takes longer nothing can be told.
+const SETTLED: Duration = Duration::from_mins(2);
 /// A process that has heard a signal is killed after this time.
 const GRACE: Duration = Duration::from_mins(1);
 
@@ -31,6 +35,25 @@ pub(super) struct Real<'a, A> {
     running: BTreeMap<String, (Child, Which)>,
     network: Network,
     application: PhantomData<A>,
+}
+
+/// Whether a process goes on until it answers there, rather than end.
+async fn stays(child: &mut Child, address: &str) -> Result<bool> {
+    loop {
+        if child.try_wait()?.is_some() {
+            return Ok(false);
+        }
+        if tokio::time::timeout(Duration::from_secs(1), answers(address)).await.is_ok_and(|answered| answered.is_ok()) {
+            return Ok(true);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn answers(address: &str) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(b"GET /version HTTP/1.0\r\n\r\n").await?;
+    stream.read_u8().await.map(|_| ())
 }
 
 /// Where a member's process runs.
@@ -99,8 +122,14 @@ impl<'a, A: Application> Real<'a, A> {
             .spawn()
             .with_context(|| format!("start {}", binary.display()))?;
         // Only a process that finds data can be of a version that does not fit it.
-        if A::MAY_REFUSE && restarted && tokio::time::timeout(SETTLED, child.wait()).await.is_ok() {
-            return Ok(false);
+        if A::MAY_REFUSE && restarted {
+            let [_, peers] = self.addresses(member);
+            let settled = tokio::time::timeout(SETTLED, stays(&mut child, &peers)).await;
+            if !settled
+                .with_context(|| format!("{member} neither ended nor answered: the machine is too slow to tell"))??
+            {
+                return Ok(false);
+            }
         }
         self.running.insert(member.to_owned(), (child, which));
         Ok(true)
