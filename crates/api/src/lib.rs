@@ -11,6 +11,7 @@ pub mod members;
 pub mod phase;
 pub mod quorum_cluster;
 pub mod reading;
+mod schema;
 pub mod service_image;
 pub mod status;
 pub mod translate;

@@ -6,9 +6,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass_plan::{approval::Mode, gate::When};
+use windlass_plan::{
+    Order,
+    approval::Mode,
+    gate::When,
+    strategy::known::want::{OnDeadline, Trigger},
+};
 
-use crate::status::QuorumClusterStatus;
+use crate::{schema::one_of, status::QuorumClusterStatus};
 
 /// Keeps a quorum that lives in a StatefulSet at the wanted version, one member at a time.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -47,6 +52,7 @@ pub struct QuorumClusterSpec {
     pub system: System,
     /// What starts an upgrade.
     #[serde(default)]
+    #[schemars(schema_with = "one_of::<Trigger>")]
     pub trigger: Trigger,
     /// The version that every member shall run, as the system itself reports it. A leading `v` makes no difference. With trigger Template
     /// it only says what the image contains, where the image's tag does not.
@@ -76,6 +82,7 @@ pub struct QuorumClusterSpec {
     pub policy: Policy,
     /// What to do if a stage takes longer than its deadline.
     #[serde(default)]
+    #[schemars(schema_with = "one_of::<OnDeadline>")]
     pub on_deadline: OnDeadline,
     /// One-time requests. Set a field to a new value to ask again.
     #[serde(default)]
@@ -86,46 +93,6 @@ pub struct QuorumClusterSpec {
     /// Pause: start nothing new, and withdraw any replacement that Kubernetes has not started yet.
     #[serde(default)]
     pub paused: bool,
-}
-
-/// What starts an upgrade.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Trigger {
-    /// Another `version` or `image` here. Windlass writes the StatefulSet's template.
-    #[default]
-    Version,
-    /// Another template in the StatefulSet, written by Helm or Git. Windlass only replaces the pods, and never writes the template. The
-    /// StatefulSet's update strategy must be OnDelete there, also while nothing changes.
-    Template,
-}
-
-impl From<Trigger> for windlass_plan::strategy::known::want::Trigger {
-    fn from(trigger: Trigger) -> Self {
-        match trigger {
-            Trigger::Version => Self::Version,
-            Trigger::Template => Self::Template,
-        }
-    }
-}
-
-/// What to do if a stage takes longer than its deadline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum OnDeadline {
-    /// Change nothing, and report that the upgrade needs attention.
-    #[default]
-    Hold,
-    /// Roll back to the version that the upgrade started from, unless a member of the new version has been leader, and report that the upgrade
-    /// needs attention. The same target is not tried again until `requests.retry` has a new value.
-    RollBack,
-}
-
-impl From<OnDeadline> for windlass_plan::strategy::known::want::OnDeadline {
-    fn from(written: OnDeadline) -> Self {
-        match written {
-            OnDeadline::Hold => Self::Hold,
-            OnDeadline::RollBack => Self::RollBack,
-        }
-    }
 }
 
 /// The StatefulSet and container that run the members.
@@ -145,7 +112,7 @@ pub struct WorkloadRef {
 }
 
 /// The systems that Windlass can talk to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 pub enum SystemType {
     /// TiKV's Placement Driver.
     Pd,
@@ -162,13 +129,7 @@ pub enum SystemType {
 impl SystemType {
     /// The name in the custom resource.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Pd => "Pd",
-            Self::Etcd => "Etcd",
-            Self::OpenBao => "OpenBao",
-            Self::Vault => "Vault",
-            Self::Http => "Http",
-        }
+        self.into()
     }
 }
 
@@ -429,18 +390,8 @@ pub struct RollingUpdate {
     /// Order of replacement. Defaults to LeaderLast if the update strategy of the StatefulSet is OnDelete, otherwise to ReverseOrdinal. The
     /// update strategy that the order needs is set when the next upgrade starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "one_of::<Order>", extend("nullable" = true))]
     pub order: Option<Order>,
-}
-
-/// Order of replacement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Order {
-    /// Highest ordinal first, controlled by the partition of the StatefulSet.
-    #[default]
-    ReverseOrdinal,
-    /// Followers first, from the highest ordinal down, then the leader, so that leadership moves once. The update strategy is OnDelete, and
-    /// Windlass deletes each pod.
-    LeaderLast,
 }
 
 /// Limits of one upgrade.
@@ -586,29 +537,8 @@ fn utc() -> String {
 pub struct Approval {
     /// When to wait for `requests.approve`.
     #[serde(default)]
-    pub mode: ApprovalMode,
-}
-
-/// When to ask for approval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ApprovalMode {
-    /// Never.
-    #[default]
-    None,
-    /// Before anything is written or replaced for a new target. Going back to the previous version needs approval, too.
-    BeforeUpgrade,
-    /// Before each hand-over of leadership. Members that do not lead are replaced without approval.
-    BeforeEachHandOver,
-}
-
-impl From<ApprovalMode> for Mode {
-    fn from(mode: ApprovalMode) -> Self {
-        match mode {
-            ApprovalMode::None => Self::None,
-            ApprovalMode::BeforeUpgrade => Self::BeforeUpgrade,
-            ApprovalMode::BeforeEachHandOver => Self::BeforeEachHandOver,
-        }
-    }
+    #[schemars(schema_with = "one_of::<Mode>")]
+    pub mode: Mode,
 }
 
 /// A gate to ignore for a limited time.
@@ -749,7 +679,8 @@ pub struct Hook {
     #[schemars(length(max = 63), regex(pattern = GATE_NAME))]
     pub name: String,
     /// When the hook is called.
-    pub when: HookTime,
+    #[schemars(schema_with = "one_of::<When>")]
+    pub when: When,
     /// A Service that receives a POST request with a JSON description of the next step. 2xx means yes, 409 means no, anything else means no
     /// answer. The request is repeated until the answer is yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -757,27 +688,6 @@ pub struct Hook {
     /// A Job that must complete. It must be safe to run more than once: each edit of this resource and each new target runs it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobHook>,
-}
-
-/// When a hook is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum HookTime {
-    /// Before anything is written or replaced for an upgrade. If the target changes during an upgrade, that is still the same upgrade.
-    BeforeUpgrade,
-    /// Before each member is replaced or hands over leadership.
-    BeforeEachMember,
-    /// When all members are replaced and healthy, before the upgrade is complete. Not called after a rollback.
-    AfterUpgrade,
-}
-
-impl From<HookTime> for When {
-    fn from(time: HookTime) -> Self {
-        match time {
-            HookTime::BeforeUpgrade => Self::BeforeUpgrade,
-            HookTime::BeforeEachMember => Self::BeforeMember,
-            HookTime::AfterUpgrade => Self::AfterUpgrade,
-        }
-    }
 }
 
 /// A Job created from a CronJob, like `kubectl create job --from=cronjob/NAME` does. The CronJob may be suspended.

@@ -283,6 +283,7 @@ pub struct FleetHook {
     pub job: Option<JobHook>,
 }
 
+// Not plan's own: a ServiceImage offers two of its three words, and one that was stored with the third is not read.
 /// When a hook of a ServiceImage is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum FleetHookTime {

@@ -3,10 +3,11 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use windlass_plan::Order;
 
 use crate::{
     phase::{self, Phase},
-    quorum_cluster::Order,
+    schema::one_of,
 };
 
 /// The state of a QuorumCluster.
@@ -175,7 +176,8 @@ pub struct Upgrade {
     /// The image that the upgrade started from.
     pub from_image: String,
     /// Order of replacement.
-    #[serde(default)]
+    #[serde(default = "by_partition")]
+    #[schemars(schema_with = "one_of::<Order>")]
     pub order: Order,
     /// With order LeaderLast, whether the new template works: Running until a member has served from it, then Passed. Reverted if the first
     /// member could not, so that the previous template was written again.
@@ -254,6 +256,10 @@ pub struct Upgrade {
     /// The act that was decided last, by name and object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
+}
+
+fn by_partition() -> Order {
+    Order::ReverseOrdinal
 }
 
 /// A change of the update strategy by somebody else during an upgrade.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use windlass_images::Reference;
 use windlass_plan::{
-    Hold, MemberName, Reason, Version, Want,
+    Hold, MemberName, Order, Reason, Version, Want,
     capabilities::Capabilities,
     fence::{self, Identity, Recorded},
     gate::GateState,
@@ -24,14 +24,14 @@ use windlass_plan::{
         approval::{self, Approvals},
         request::{self, Requests},
         snapshot,
-        want::{self, Target},
+        want::{self, Target, Trigger},
     },
     version::tag_for,
     window::{NotAWindow, Window},
 };
 
 use crate::{
-    quorum_cluster::{Backup, Deadlines, Gates, MaintenanceWindow, Order, QuorumClusterSpec, Trigger},
+    quorum_cluster::{Backup, Deadlines, Gates, MaintenanceWindow, QuorumClusterSpec},
     status::{
         Abandoned, ApprovalStatus, Contest, GateStatus, Mark, NextTarget, OperatorClaim, PendingHandover, PodDuration,
         PodSince, Question, QuorumClusterStatus, Snapshot, SnapshotAttempt, Stage, Upgrade,
@@ -45,10 +45,10 @@ pub fn want(spec: &QuorumClusterSpec, can: &Capabilities, todays_image: &str) ->
             Trigger::Version => target(spec, todays_image)?,
             Trigger::Template => templates_target(spec, todays_image)?,
         },
-        trigger: spec.trigger.into(),
-        on_deadline: spec.on_deadline.into(),
+        trigger: spec.trigger,
+        on_deadline: spec.on_deadline,
         path: can.path,
-        order: spec.update_strategy.rolling_update.order.map(order),
+        order: spec.update_strategy.rolling_update.order,
         names_target: can.hand_over.names_target(),
         paused: spec.paused,
         allow_downgrade: spec.policy.allow_downgrade,
@@ -62,7 +62,7 @@ pub fn want(spec: &QuorumClusterSpec, can: &Capabilities, todays_image: &str) ->
             .map_err(|error| invalid("spec.upgrade.maxLagEntries", &error))?,
         soak: duration("spec.upgrade.soak", &spec.upgrade.soak)?,
         windows: windows(&spec.gates.windows)?,
-        approval: spec.gates.approval.mode.into(),
+        approval: spec.gates.approval.mode,
         overrides: overrides(&spec.gates)?,
     })
 }
@@ -122,21 +122,6 @@ pub fn written_given_up(given_up: &request::GivenUp) -> Abandoned {
         image: given_up.target.image.clone(),
         outcome: outcome.to_owned(),
         message: given_up.because.clone(),
-    }
-}
-
-/// Who goes first.
-pub fn order(written: Order) -> windlass_plan::Order {
-    match written {
-        Order::ReverseOrdinal => windlass_plan::Order::ReverseOrdinal,
-        Order::LeaderLast => windlass_plan::Order::LeaderLast,
-    }
-}
-
-fn written_order(order: windlass_plan::Order) -> Order {
-    match order {
-        windlass_plan::Order::ReverseOrdinal => Order::ReverseOrdinal,
-        windlass_plan::Order::LeaderLast => Order::LeaderLast,
     }
 }
 
@@ -292,7 +277,7 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         target_image,
         from_version,
         from_image,
-        order: written_as,
+        order,
         template_trial,
         rolling_back,
         revision,
@@ -327,13 +312,13 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
     Ok(Record {
         target: Target { version: version("targetVersion", target_version)?, image: target_image.clone() },
         from: Target { version: version("fromVersion", from_version)?, image: from_image.clone() },
-        order: order(*written_as),
+        order: *order,
         template_trial: match template_trial {
             Some(trial) => {
                 TemplateTrial::from_str(trial).map_err(|error| invalid("status.upgrade.templateTrial", &error))?
             }
             // Under a partition there is no trial.
-            None if *written_as == Order::ReverseOrdinal => TemplateTrial::Running,
+            None if *order == Order::ReverseOrdinal => TemplateTrial::Running,
             None => return Err(half_gone("templateTrial")),
         },
         rolling_back: rolling_back.ok_or_else(|| half_gone("rollingBack"))?,
@@ -481,9 +466,9 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         target_image: target.image.clone(),
         from_version: from.version.to_string(),
         from_image: from.image.clone(),
-        order: written_order(*order),
+        order: *order,
         // Under a partition whoever is lost comes back on the held revision, and nothing has to be proven.
-        template_trial: (*order == windlass_plan::Order::LeaderLast).then(|| <&str>::from(*template_trial).to_owned()),
+        template_trial: (*order == Order::LeaderLast).then(|| <&str>::from(*template_trial).to_owned()),
         rolling_back: Some(*rolling_back),
         revision: revision.as_ref().map(ToString::to_string),
         started_at: MicroTime(*started_at),
@@ -585,7 +570,7 @@ mod tests {
 
     use rstest::rstest;
     use windlass_plan::{
-        Hold, MemberName, Reason, Record, Snapshot, Want,
+        Hold, MemberName, Order, Reason, Record, Snapshot, Want,
         approval::Mode,
         capabilities::{Capabilities, Credentials, HandOver},
         gate::{KINDS, overridable_names},
@@ -700,13 +685,13 @@ mod tests {
     #[case::unset("version: 8.5.1", None)]
     #[case::by_partition(
         "version: 8.5.1\nupdateStrategy: { rollingUpdate: { order: ReverseOrdinal } }",
-        Some(windlass_plan::Order::ReverseOrdinal)
+        Some(Order::ReverseOrdinal)
     )]
     #[case::leader_last(
         "version: 8.5.1\nupdateStrategy: { rollingUpdate: { order: LeaderLast } }",
-        Some(windlass_plan::Order::LeaderLast)
+        Some(Order::LeaderLast)
     )]
-    fn the_order_is_what_is_asked_for(#[case] yaml: &str, #[case] expected: Option<windlass_plan::Order>) {
+    fn the_order_is_what_is_asked_for(#[case] yaml: &str, #[case] expected: Option<Order>) {
         assert_eq!(want(&spec(yaml), "pd:v8.1.0").unwrap().order, expected);
     }
 
@@ -716,7 +701,7 @@ mod tests {
         #[values(TemplateTrial::Running, TemplateTrial::Reverted, TemplateTrial::Passed)] template_trial: TemplateTrial,
     ) {
         let target = |version: &str| Target { version: version.parse().unwrap(), image: format!("pd:v{version}") };
-        let order = windlass_plan::Order::LeaderLast;
+        let order = Order::LeaderLast;
         let at = |second| jiff::Timestamp::from_second(second).unwrap();
         let mut record = Record::begin(order, target("8.5.0"), target("8.5.1"), 0, 3, at(100));
         record.template_trial = template_trial;

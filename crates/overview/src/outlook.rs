@@ -11,7 +11,7 @@ use windlass_plan::{
 };
 
 use crate::{
-    by_name, by_name_if_any,
+    by_name,
     quorum::{Gate, Member, Place, Subject},
 };
 
@@ -31,7 +31,6 @@ pub struct Outlook {
     /// What shall run; none where that can't be told.
     pub to: Option<Place>,
     /// Who goes first; none where nothing is begun.
-    #[serde(serialize_with = "by_name_if_any")]
     pub order: Option<Order>,
     /// It goes back to where an unfinished upgrade came from.
     pub rolling_back: bool,

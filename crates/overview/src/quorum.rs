@@ -39,7 +39,6 @@ pub struct QuorumOverview {
     /// And it goes there.
     pub to: Option<Place>,
     /// Who goes first in it.
-    #[serde(serialize_with = "by_name_if_any")]
     pub order: Option<Order>,
     /// It goes back to where an unfinished upgrade came from.
     pub rolling_back: bool,

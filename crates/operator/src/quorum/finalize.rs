@@ -7,14 +7,11 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::{Api, ResourceExt};
 use serde_json::json;
-use windlass_api::{
-    QuorumCluster, QuorumClusterStatus,
-    quorum_cluster::{DeletionPolicy, Trigger},
-    status::Adopted,
-};
+use windlass_api::{QuorumCluster, QuorumClusterStatus, quorum_cluster::DeletionPolicy, status::Adopted};
 use windlass_plan::{
     Pod, Step, View,
     rolling::{known::workload::Strategy, parking, permit, poison},
+    strategy::known::want::Trigger,
 };
 
 use crate::{
@@ -81,7 +78,7 @@ fn parting(resource: &QuorumCluster, observed: &Observed) -> Parting {
     let Some((set, adopted)) = observed.set.as_ref().zip(adopted) else { return Parting::last(None) };
     // Not validated: a spec that can't be read must not keep a permit standing.
     let seen = view::as_it_stands(resource, observed);
-    match seen.as_ref().and_then(|view| permit::leave(resource.spec.trigger.into(), view)) {
+    match seen.as_ref().and_then(|view| permit::leave(resource.spec.trigger, view)) {
         Some(Step::TakeBack { partition, .. }) => return Parting::last(Some(partition_patch(set, partition))),
         Some(_) => return Parting::last(Some(strategy_patch(set, Strategy::OnDelete))),
         None => {}
