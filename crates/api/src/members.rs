@@ -35,13 +35,12 @@ pub fn seen<'a>(
             }
             Some(Fact::Known(None) | Fact::Unknown(_)) | None => None,
         };
-        let word = |word: &'static str| word.to_owned();
         MemberStatus {
             pod: pod.to_string(),
-            role: word(role.into()),
+            role: role.into(),
             version: member.and_then(|member| member.version.known()).map(ToString::to_string),
-            healthy: word(healthy.text()),
-            lag: lag.map(|lag| word(lag.into())),
+            healthy: healthy.into(),
+            lag: lag.map(Into::into),
         }
     };
     pods.map(describe).collect()

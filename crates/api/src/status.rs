@@ -3,11 +3,18 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass_plan::Order;
+use windlass_plan::{
+    Order,
+    gate::State,
+    rolling::known::{stage::StageKind, template_trial::TemplateTrial},
+    strategy::known::request::Outcome,
+};
 
 use crate::{
+    conditions::Tri,
     phase::{self, Phase},
     schema::one_of,
+    word::{Word, Written},
 };
 
 /// The state of a QuorumCluster.
@@ -119,6 +126,7 @@ pub struct StrategySwitch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Adopted {
+    // Kubernetes' word and not ours: whatever it is, it is held against the StatefulSet's own.
     /// RollingUpdate or OnDelete.
     #[serde(rename = "type")]
     pub type_: String,
@@ -182,7 +190,7 @@ pub struct Upgrade {
     /// With order LeaderLast, whether the new template works: Running until a member has served from it, then Passed. Reverted if the first
     /// member could not, so that the previous template was written again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub template_trial: Option<String>,
+    pub template_trial: Option<Written<TemplateTrial>>,
     // Always written, and so missing only from a record that an operator wrote that knew other names: half of it is gone.
     /// Whether members are being brought back to the version that an unfinished upgrade started from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -327,10 +335,11 @@ pub struct GateStatus {
     /// The gate's name.
     pub name: String,
     /// Passed, Holding, Unknown, Overridden or NotAsked. Holding and Unknown let nothing through.
-    pub state: String,
+    pub state: Written<State>,
     /// Why the gate holds, in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub reason: Option<Word>,
     /// Why the gate holds and what to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -426,7 +435,7 @@ pub struct Snapshot {
 #[serde(rename_all = "camelCase")]
 pub struct Stage {
     /// Replace, Join or Sync.
-    pub name: String,
+    pub name: Written<StageKind>,
     /// The member's pod.
     pub pod: String,
     /// Deadlines count from here.
@@ -456,19 +465,19 @@ pub struct MemberStatus {
     /// The pod, and the member's name.
     pub pod: String,
     /// Leader, Follower or Unknown.
-    pub role: String,
+    pub role: Written<Role>,
     /// The version that the running process reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// True, False or Unknown.
-    pub healthy: String,
+    pub healthy: Written<Tri>,
     /// During an upgrade: InSync or Behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lag: Option<String>,
+    pub lag: Option<Written<Lag>>,
 }
 
 /// What `role` of a member says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::EnumString, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 pub enum Role {
     /// It leads.
     Leader,
@@ -479,7 +488,7 @@ pub enum Role {
 }
 
 /// What `lag` of a member says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::EnumString, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Lag {
     /// It keeps up with the leader.
     InSync,
@@ -496,7 +505,7 @@ pub struct Abandoned {
     /// The image of the target.
     pub image: String,
     /// Stopped: all members stay as they are. RolledBack: all members return to the version that the upgrade started from.
-    pub outcome: String,
+    pub outcome: Written<Outcome>,
     /// Why the upgrade was rolled back automatically; unset if a person asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,

@@ -15,7 +15,7 @@ use windlass_plan::{
         known::{
             contest, mark,
             record::{Record, Replacing},
-            stage::{self, StageKind},
+            stage,
             template_trial::TemplateTrial,
             workload::Revision,
         },
@@ -36,6 +36,7 @@ use crate::{
         Abandoned, ApprovalStatus, Contest, GateStatus, Mark, NextTarget, OperatorClaim, PendingHandover, PodDuration,
         PodSince, Question, QuorumClusterStatus, Snapshot, SnapshotAttempt, Stage, Upgrade,
     },
+    word::Written,
 };
 
 /// What the spec asks for, of a system that can do this, given the image that the StatefulSet names today.
@@ -109,18 +110,17 @@ pub fn requests(spec: &QuorumClusterSpec, status: &QuorumClusterStatus) -> Reque
 pub fn given_up(written: &Abandoned) -> Result<request::GivenUp, Hold> {
     let unreadable = |field: &str| Hold::new(Reason::InvalidSpec, format!("status.abandoned.{field} can't be read"));
     let version = Version::from_str(&written.version).map_err(|_| unreadable("version"))?;
-    let outcome = written.outcome.parse().map_err(|_| unreadable("outcome"))?;
+    let outcome = written.outcome.known().ok_or_else(|| unreadable("outcome"))?;
     let (image, because) = (written.image.clone(), written.message.clone());
     Ok(request::GivenUp { target: Target { version, image }, outcome, because })
 }
 
 /// What was given up, for the status.
 pub fn written_given_up(given_up: &request::GivenUp) -> Abandoned {
-    let outcome: &'static str = given_up.outcome.into();
     Abandoned {
         version: given_up.target.version.to_string(),
         image: given_up.target.image.clone(),
-        outcome: outcome.to_owned(),
+        outcome: given_up.outcome.into(),
         message: given_up.because.clone(),
     }
 }
@@ -259,8 +259,8 @@ pub fn written_approvals(approvals: &Approvals) -> Option<ApprovalStatus> {
 pub fn gate(gate: &GateState) -> GateStatus {
     GateStatus {
         name: gate.name.clone().into_owned(),
-        state: gate.state.name().to_owned(),
-        reason: gate.hold.as_ref().map(|hold| hold.reason.name().to_owned()),
+        state: gate.state.into(),
+        reason: gate.hold.as_ref().map(|hold| hold.reason.into()),
         message: Some(gate.message()).filter(|message| !message.is_empty()),
     }
 }
@@ -314,9 +314,7 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         from: Target { version: version("fromVersion", from_version)?, image: from_image.clone() },
         order: *order,
         template_trial: match template_trial {
-            Some(trial) => {
-                TemplateTrial::from_str(trial).map_err(|error| invalid("status.upgrade.templateTrial", &error))?
-            }
+            Some(trial) => known("status.upgrade.templateTrial", trial)?,
             // Under a partition there is no trial.
             None if *order == Order::ReverseOrdinal => TemplateTrial::Running,
             None => return Err(half_gone("templateTrial")),
@@ -407,8 +405,12 @@ pub fn written_attempt(attempt: &snapshot::Attempt, job: String) -> SnapshotAtte
     }
 }
 
+fn known<T: Copy>(field: &str, written: &Written<T>) -> Result<T, Hold> {
+    written.known().ok_or_else(|| invalid(field, &"this release does not know the word"))
+}
+
 fn read_stage(written: &Stage) -> Result<stage::Stage, Hold> {
-    let kind = StageKind::from_str(&written.name).map_err(|error| invalid("status.upgrade.stage.name", &error))?;
+    let kind = known("status.upgrade.stage.name", &written.name)?;
     Ok(stage::Stage { kind, pod: MemberName::new(&written.pod), since: written.since.0 })
 }
 
@@ -468,7 +470,7 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         from_image: from.image.clone(),
         order: *order,
         // Under a partition whoever is lost comes back on the held revision, and nothing has to be proven.
-        template_trial: (*order == Order::LeaderLast).then(|| <&str>::from(*template_trial).to_owned()),
+        template_trial: (*order == Order::LeaderLast).then(|| (*template_trial).into()),
         rolling_back: Some(*rolling_back),
         revision: revision.as_ref().map(ToString::to_string),
         started_at: MicroTime(*started_at),
@@ -497,7 +499,7 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
             location: taken.location.clone(),
         }),
         stage: stage.as_ref().map(|stage| Stage {
-            name: <&str>::from(stage.kind).to_owned(),
+            name: stage.kind.into(),
             pod: stage.pod.to_string(),
             since: MicroTime(stage.since),
         }),

@@ -10,10 +10,7 @@ use windlass_plan::{
     strategy::known::step::Step as _,
 };
 
-use crate::{
-    by_name,
-    quorum::{Gate, Member, Place, Subject},
-};
+use crate::quorum::{Gate, Member, Place, Subject};
 
 /// What was foreseen of a quorum.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -68,7 +65,6 @@ pub enum Verdict {
 #[serde(rename_all = "camelCase")]
 pub struct Held {
     /// In a word.
-    #[serde(serialize_with = "by_name")]
     pub reason: Reason,
     /// In a sentence.
     pub message: String,
@@ -86,7 +82,7 @@ pub struct Ahead {
     /// From 1.
     pub number: usize,
     /// Which it is, as events will call it.
-    #[serde(rename = "name", serialize_with = "by_name")]
+    #[serde(rename = "name")]
     pub kind: StepKind,
     /// For people.
     pub text: String,

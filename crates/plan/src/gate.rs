@@ -100,9 +100,9 @@ impl ExternalGate {
     }
 }
 
-/// Where a gate stands, in a word.
+/// Where a gate stands, in a word: that of the status.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumIter, strum::EnumString, strum::IntoStaticStr,
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::EnumIter, strum::IntoStaticStr,
 )]
 pub enum State {
     /// It lets the next step through.

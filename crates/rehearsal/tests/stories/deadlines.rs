@@ -57,7 +57,7 @@ impl Limited {
         let written = match self {
             Self::Stage(kind) => {
                 let stage = &status["upgrade"]["stage"];
-                assert_eq!(stage["name"], <&str>::from(kind), "{status}");
+                assert_eq!(stage["name"], json!(kind), "{status}");
                 &stage["since"]
             }
             Self::HandOver => &status["upgrade"]["pendingHandover"]["since"],
