@@ -119,11 +119,6 @@ fn amount(field: &str, written: Option<&IntOrString>) -> Result<Option<Amount>, 
     }
 }
 
-/// Whether this request is new.
-pub fn is_fresh(asked: Option<&String>, handled: Option<&String>) -> bool {
-    asked.is_some() && asked != handled
-}
-
 /// How far it was.
 pub fn record(status: &ServiceImageStatus) -> Record {
     let tier = |written: &TierStatus| {

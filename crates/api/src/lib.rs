@@ -7,7 +7,7 @@ pub mod conditions;
 pub mod crd;
 pub mod executor;
 pub mod fleet;
-pub mod members;
+pub mod gates;
 pub mod phase;
 pub mod quorum_cluster;
 pub mod reading;

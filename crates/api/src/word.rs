@@ -130,7 +130,7 @@ mod tests {
     use super::{Serialize, Word, Written};
     use crate::{
         conditions::Tri,
-        status::{Lag, Role},
+        status::members::{Lag, Role},
     };
 
     fn are_known<T: Copy + Serialize + DeserializeOwned>(words: &str) {

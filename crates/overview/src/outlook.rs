@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use windlass_api::{QuorumCluster, status::MemberStatus};
+use windlass_api::{QuorumCluster, status::members::MemberStatus};
 use windlass_plan::{
     Hold, Order, Reason, StepKind, Want,
     forecast::{End, Forecast, Foreseen, Move, Told},

@@ -7,9 +7,12 @@ use windlass_api::{
     QuorumCluster, Word,
     conditions::Tri,
     phase::Phase,
-    quorum_cluster::Override,
+    quorum_cluster::gates::Override,
     reading,
-    status::{GateStatus, Lag, MemberStatus, Question, Role},
+    status::{
+        gates::{GateStatus, Question},
+        members::{Lag, MemberStatus, Role},
+    },
     translate,
     word::Written,
 };

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use windlass_api::{
     ServiceImage,
     service_image::{FleetHook, TierSpec},
-    status::Intent,
+    status::jobs::Intent,
 };
 use windlass_plan::{
     Hold, Reason,

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
-use windlass_api::quorum_cluster::{Analysis, ObjectCheck, ServiceRef};
+use windlass_api::gates::{Analysis, ObjectCheck, ServiceRef};
 use windlass_plan::{
     Hold, Reason,
     gate::{About, Asked, ExternalGate, Outcome, When},

@@ -10,7 +10,7 @@ use std::{
 };
 
 use tokio::time::Instant;
-use windlass_api::quorum_cluster::{Auth, LogIn, System};
+use windlass_api::quorum_cluster::system::{Auth, LogIn, System};
 use windlass_plan::{
     bug::{self, Bug},
     capabilities::Credentials,

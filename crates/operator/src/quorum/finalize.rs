@@ -145,7 +145,7 @@ fn restoring_patch(adopted: &Adopted, set: &StatefulSet) -> Vec<serde_json::Valu
         "OnDelete" => json!({"type": "OnDelete"}),
         _ => json!({"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}),
     };
-    let found = adopted.strategy.as_ref().map(|found| found.0.clone());
+    let found = adopted.strategy.clone();
     vec![json!({"op": "add", "path": "/spec/updateStrategy", "value": found.unwrap_or(plain)})]
 }
 
@@ -153,7 +153,7 @@ fn restoring_patch(adopted: &Adopted, set: &StatefulSet) -> Vec<serde_json::Valu
 mod tests {
     use k8s_openapi::api::apps::v1::StatefulSet;
     use serde_json::{Value, json};
-    use windlass_api::status::{Adopted, Found};
+    use windlass_api::status::Adopted;
 
     use super::restoring_patch;
 
@@ -168,8 +168,7 @@ mod tests {
     #[test]
     fn what_was_replaced_comes_back_with_fields_that_nobody_here_knows() {
         let found = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 1, "maxUnavailable": "30%", "pace": "slow"}});
-        let adopted =
-            Adopted { type_: "RollingUpdate".into(), partition: Some(1), strategy: Some(Found(found.clone())) };
+        let adopted = Adopted { type_: "RollingUpdate".into(), partition: Some(1), strategy: Some(found.clone()) };
         let patch = restoring_patch(&adopted, &set(&json!({"type": "OnDelete"})));
         assert_eq!(patch, [json!({"op": "add", "path": "/spec/updateStrategy", "value": found})]);
         // Where the type stayed, the partition alone was touched: what people changed of the rest meanwhile is theirs.

@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::{Resource, ResourceExt};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
-use windlass_api::{QuorumCluster, quorum_cluster::Hook};
+use windlass_api::{QuorumCluster, quorum_cluster::gates::Hook};
 use windlass_plan::{
     Hold, MemberName, Reason,
     bug::{self, Bug},

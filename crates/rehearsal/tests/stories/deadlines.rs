@@ -15,7 +15,7 @@ use crate::support::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use strum::IntoEnumIterator;
-use windlass_api::quorum_cluster::Deadlines;
+use windlass_api::quorum_cluster::upgrade::Deadlines;
 use windlass_plan::{Reason, rolling::known::stage::StageKind};
 use windlass_rehearsal::setting::{ETCD, EXECUTOR, OPENBAO, PD, Setting};
 use windlass_sim::{

@@ -6,7 +6,11 @@ pub mod view;
 pub mod withdraw;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use windlass_api::{QuorumCluster, QuorumClusterStatus, members, status::MemberStatus, translate};
+use windlass_api::{
+    QuorumCluster, QuorumClusterStatus,
+    status::members::{self, MemberStatus},
+    translate,
+};
 use windlass_plan::{
     Hold, MemberName, Plan, Record, Step, View, Want,
     rolling::{known::Rolling, permit, takeover},

@@ -1,11 +1,48 @@
 //! The members of a quorum as they were seen, for the status and for whoever looks before there is one.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use windlass_plan::{Fact, MemberName, Quorum};
 
-use crate::{
-    conditions::Tri,
-    status::{Lag, MemberStatus, Role},
-};
+use crate::{conditions::Tri, word::Written};
+
+/// One member as last seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberStatus {
+    /// The pod, and the member's name.
+    pub pod: String,
+    /// Leader, Follower or Unknown.
+    pub role: Written<Role>,
+    /// The version that the running process reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// True, False or Unknown.
+    pub healthy: Written<Tri>,
+    /// During an upgrade: InSync or Behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag: Option<Written<Lag>>,
+}
+
+/// What `role` of a member says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+pub enum Role {
+    /// It leads.
+    Leader,
+    /// Another one leads.
+    Follower,
+    /// Who leads is not known.
+    Unknown,
+}
+
+/// What `lag` of a member says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Lag {
+    /// It keeps up with the leader.
+    InSync,
+    /// It does not yet.
+    Behind,
+}
 
 /// Whether a member that is so far behind keeps up all the same.
 pub type InSync<'a> = &'a dyn Fn(&MemberName, u64) -> bool;
