@@ -4,7 +4,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schema::{DNS_LABEL, DNS_NAME, DURATION, GATE_NAME};
+use crate::schema::{DNS_LABEL, DNS_NAME, DURATION};
 
 /// A recurring maintenance window. Windows that overlap or touch count as one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
@@ -34,7 +34,7 @@ fn utc() -> String {
 #[serde(rename_all = "camelCase")]
 pub struct ObjectCheck {
     /// Name of this check; its gate is Check/NAME.
-    #[schemars(length(max = 63), regex(pattern = GATE_NAME))]
+    #[schemars(length(max = 63), regex(pattern = DNS_LABEL))]
     pub name: String,
     /// The objects to check. Windlass needs permission to get and list them.
     pub objects: Objects,
@@ -72,7 +72,7 @@ pub struct Objects {
 #[serde(rename_all = "camelCase")]
 pub struct Analysis {
     /// Name of this analysis; its gate is Analysis/NAME, or Analysis/NAME@TIER where a tier has it.
-    #[schemars(length(max = 63), regex(pattern = GATE_NAME))]
+    #[schemars(length(max = 63), regex(pattern = DNS_LABEL))]
     pub name: String,
     /// The Service of Prometheus.
     pub prometheus: ServiceRef,

@@ -11,11 +11,8 @@ pub(crate) fn one_of<T: VariantNames>(_: &mut SchemaGenerator) -> Schema {
 /// What a duration looks like.
 pub(crate) const DURATION: &str = r"^([0-9]+(h|m|s|ms))+$";
 
-/// What containers, Services and namespaces may be called.
+/// What containers, Services and namespaces may be called, and gates.
 pub(crate) const DNS_LABEL: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
-
-/// What a gate may be called.
-pub(crate) const GATE_NAME: &str = DNS_LABEL;
 
 /// What most other objects may be called. It becomes part of a request's path, and must not be able to lead anywhere else.
 pub(crate) const DNS_NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";

@@ -11,7 +11,7 @@ use windlass_plan::gate::When;
 
 use crate::{
     gates::{Analysis, JobHook, MaintenanceWindow, ObjectCheck, ServiceRef},
-    schema::{DURATION, GATE_NAME, IMAGE},
+    schema::{DNS_LABEL, DURATION, IMAGE},
     status::{OperatorClaim, gates::GateStatus, is_default, jobs::Intent},
 };
 
@@ -227,7 +227,7 @@ pub struct FleetGates {
     /// Where checks, analysis and hooks find their objects, Services, Secrets and CronJobs. It must have been allowed when the operator was
     /// started (`--allow-gates-in NAMESPACE`): whoever may write ServiceImages need not be allowed to look there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 63), regex(pattern = GATE_NAME))]
+    #[schemars(length(min = 1, max = 63), regex(pattern = DNS_LABEL))]
     pub namespace: Option<String>,
     /// Maintenance windows. Resources are changed only while a window is open; without windows, at any time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -271,7 +271,7 @@ const OVERRIDABLE: &str = r"^(MaintenanceWindow|(Approval|Analysis/[a-z0-9]([-a-
 #[x_kube(validation = Rule::new("has(self.webhook) != has(self.job)").message("set either webhook or job"))]
 pub struct FleetHook {
     /// Name of this hook; its gate is Hook/NAME.
-    #[schemars(length(max = 63), regex(pattern = GATE_NAME))]
+    #[schemars(length(max = 63), regex(pattern = DNS_LABEL))]
     pub name: String,
     /// When the hook is called.
     pub when: FleetHookTime,
@@ -403,58 +403,52 @@ pub struct RefusedResource {
 
 /// The progress of a tier.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct TierStatus {
     /// The value of the label `upgrade-tier`.
-    #[serde(default)]
     pub upgrade_tier: String,
     /// The image of this tier.
-    #[serde(default)]
     pub image: String,
     /// What a resource without an image gets: the old one until the tier is up to date.
-    #[serde(default)]
     pub new_deployment_image: String,
     /// Number of resources that have been in service and may be changed.
-    #[serde(default)]
     pub resources: i64,
     /// Number of those that are up to date.
-    #[serde(default)]
     pub updated: i64,
     /// Number of those that are being updated.
-    #[serde(default)]
     pub in_flight: i64,
     /// Number of those that failed.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub failed: i64,
     /// Number of those that failed without halting the update.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub ignored: i64,
     /// Number of resources whose image was chosen by a person.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub manual: i64,
     /// Number of resources that belong to an older ServiceImage and are left to it.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub taken: i64,
     /// Number of resources that have never been in service.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub new: i64,
     /// When the update of this tier started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<MicroTime>,
     /// Number of canary steps that are done.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub canary_steps_done: i64,
     /// Since when all resources of the current canary step have been up to date.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub canary_healthy_since: Option<MicroTime>,
     /// Whether the tier waits for `requests.approve`.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub awaits_approval: bool,
     /// Whether the image of this tier is approved.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub approved: bool,
     /// Complete and InProgress.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }

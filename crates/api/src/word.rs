@@ -1,13 +1,10 @@
 //! The words in a status that machines go by. Another release of the operator may have written one that this one does not know: it is kept as it
 //! was written, and keeps nobody from reading the rest.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use windlass_plan::{Reason, StepKind};
 
-/// One of the words of `T`, or another release's.
+/// One of the words of `T`, or another release's. A string to the API server: an enum of its would refuse what that has written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Written<T> {
@@ -24,27 +21,6 @@ impl<T: Copy> Written<T> {
             Self::Known(word) => Some(*word),
             Self::Strange(_) => None,
         }
-    }
-}
-
-impl<T> From<T> for Written<T> {
-    fn from(word: T) -> Self {
-        Self::Known(word)
-    }
-}
-
-/// A string to the API server: an enum of its would refuse what another release of the operator has written.
-impl<T> JsonSchema for Written<T> {
-    fn schema_name() -> Cow<'static, str> {
-        String::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        String::json_schema(generator)
-    }
-
-    fn inline_schema() -> bool {
-        true
     }
 }
 

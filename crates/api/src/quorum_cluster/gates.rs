@@ -8,45 +8,43 @@ use windlass_plan::{approval::Mode, gate::When};
 
 use crate::{
     gates::{Analysis, JobHook, MaintenanceWindow, ObjectCheck, ServiceRef},
-    schema::{GATE_NAME, one_of},
+    schema::{DNS_LABEL, one_of},
 };
 
 /// What must be so before a member is taken down or hands over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Gates {
     /// Maintenance windows. Members are replaced and leadership is handed over only while a window is open; without windows, at any time. Once
     /// one member has been timed, the next is started only if it is expected to finish before the window closes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub windows: Vec<MaintenanceWindow>,
     /// What must be approved by a person.
-    #[serde(default)]
     pub approval: Approval,
     /// Checks of objects in this namespace. The gate of each is Check/NAME.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub checks: Vec<ObjectCheck>,
     /// Queries to Prometheus that must give good values. The gate of each is Analysis/NAME.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub analysis: Vec<Analysis>,
     /// Webhooks to call, or Jobs to run, before and after an upgrade. The gate of each is Hook/NAME.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub hooks: Vec<Hook>,
     /// Gates to ignore for a limited time. Gates that protect the quorum, its leader or the writes of Windlass can't be ignored.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["gate"]))]
     pub overrides: Vec<Override>,
 }
 
 /// What must be approved by a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Approval {
     /// When to wait for `requests.approve`.
-    #[serde(default)]
     #[schemars(schema_with = "one_of::<Mode>")]
     pub mode: Mode,
 }
@@ -74,7 +72,7 @@ pub(crate) const OVERRIDABLE: &str = r"^(MaintenanceWindow|Approval|Soak|NodeDra
 #[x_kube(validation = Rule::new("!has(self.job) || self.when != 'BeforeEachMember'").message("a Job runs once: BeforeUpgrade or AfterUpgrade").field_path(".when"))]
 pub struct Hook {
     /// Name of this hook; its gate is Hook/NAME.
-    #[schemars(length(max = 63), regex(pattern = GATE_NAME))]
+    #[schemars(length(max = 63), regex(pattern = DNS_LABEL))]
     pub name: String,
     /// When the hook is called.
     #[schemars(schema_with = "one_of::<When>")]

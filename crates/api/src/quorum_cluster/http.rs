@@ -61,13 +61,12 @@ pub struct Question {
 
 /// How a question is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum QuestionMethod {
     /// GET.
     #[default]
-    #[serde(rename = "GET")]
     Get,
     /// POST, for systems that are asked so. It must change nothing: it is sent in every pass.
-    #[serde(rename = "POST")]
     Post,
 }
 
@@ -111,15 +110,13 @@ impl HttpHandOver {
 
 /// How a hand-over is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum HandOverMethod {
     /// POST.
     #[default]
-    #[serde(rename = "POST")]
     Post,
     /// PUT.
-    #[serde(rename = "PUT")]
     Put,
     /// GET, for systems that are told so.
-    #[serde(rename = "GET")]
     Get,
 }

@@ -122,22 +122,19 @@ pub struct WorkloadRef {
 
 /// Exceptions to what Windlass refuses by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Policy {
     /// Allow an older version. Make sure that it can read the data of the newer one.
-    #[serde(default)]
     pub allow_downgrade: bool,
     /// Allow upgrades with one or two members, which lose their quorum while a member is replaced.
-    #[serde(default)]
     pub accept_downtime: bool,
     /// Allow permanent members without a vote: learners of etcd, and non-voters of OpenBao and Vault, in pods outside this StatefulSet. They do
     /// not count in the quorum, never become leader and are not upgraded. If false, an upgrade waits until they are promoted or removed.
-    #[serde(default)]
     pub accept_non_voters: bool,
     /// Field managers that may keep owning the image, the update strategy or the replicas of the StatefulSet, named as in
     /// metadata.managedFields (for example argocd-controller), or KIND/NAME of a controlling owner. List one only after you configured it to leave
     /// those fields alone. This only lets an upgrade start: if the manager still changes a field, the upgrade stops with FieldOwned.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(min = 1, max = 253)), extend("x-kubernetes-list-type" = "set"))]
     pub accept_owners: Vec<String>,
 }

@@ -8,13 +8,12 @@ use crate::schema::{DURATION, IMAGE, one_of};
 
 /// How members are updated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct UpdateStrategy {
     /// How members are updated.
-    #[serde(rename = "type", default)]
+    #[serde(rename = "type")]
     pub type_: StrategyType,
     /// Settings for type RollingUpdate.
-    #[serde(default)]
     pub rolling_update: RollingUpdate,
 }
 
@@ -39,43 +38,30 @@ pub struct RollingUpdate {
 
 /// Limits of one upgrade.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct UpgradeLimits {
     /// The longest time that each stage of a member's replacement may take.
-    #[serde(default)]
     pub deadlines: Deadlines,
     /// The image of executor Jobs: an image of Windlass. Defaults to the one in the operator's configuration. Other images must be allowed by
     /// the operator's flag `--allow-executor-image`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024), regex(pattern = IMAGE))]
     pub executor_image: Option<String>,
     /// The largest number of log entries that a member may be behind the leader and still count as caught up.
-    #[serde(default = "default_lag")]
     #[schemars(range(min = 0))]
     pub max_lag_entries: i64,
     /// How long a replaced member must stay ready, healthy and caught up before the next one is replaced, and before leadership may be handed to it. If it
     /// fails in that time, the time starts again. In the format of a deadline.
-    #[serde(default = "no_time")]
     #[schemars(regex(pattern = DURATION))]
     pub soak: String,
     /// Pull the new image on every node that runs a member before anything is written, and go on only when all nodes have it. A Job for each
     /// node does it, with the pull secrets and the ServiceAccount of the StatefulSet; this needs the role `windlass-jobs` in this namespace. The
     /// gate ImagePulled shows the progress.
-    #[serde(default)]
     pub pre_pull: bool,
     /// Show the last line of a container's log, and its termination message, in the status while a replaced member does not become healthy.
     /// Everyone who may read this resource can then read it, and logs can contain secrets. If false, messages only tell how to read the log.
     /// Needs the role `windlass-logs` in this namespace; a log that can't be read delays nothing.
-    #[serde(default)]
     pub show_logs: bool,
-}
-
-fn no_time() -> String {
-    "0s".to_owned()
-}
-
-fn default_lag() -> i64 {
-    100
 }
 
 impl Default for UpgradeLimits {
@@ -83,8 +69,8 @@ impl Default for UpgradeLimits {
         Self {
             deadlines: Deadlines::default(),
             executor_image: None,
-            max_lag_entries: default_lag(),
-            soak: no_time(),
+            max_lag_entries: 100,
+            soak: "0s".into(),
             pre_pull: false,
             show_logs: false,
         }

@@ -13,6 +13,7 @@ pub struct GateStatus {
     /// The gate's name.
     pub name: String,
     /// Passed, Holding, Unknown, Overridden or NotAsked. Holding and Unknown let nothing through.
+    #[schemars(with = "String")]
     pub state: Written<State>,
     /// Why the gate holds, in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]

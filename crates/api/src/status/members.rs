@@ -13,14 +13,17 @@ pub struct MemberStatus {
     /// The pod, and the member's name.
     pub pod: String,
     /// Leader, Follower or Unknown.
+    #[schemars(with = "String")]
     pub role: Written<Role>,
     /// The version that the running process reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// True, False or Unknown.
+    #[schemars(with = "String")]
     pub healthy: Written<Tri>,
     /// During an upgrade: InSync or Behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub lag: Option<Written<Lag>>,
 }
 
@@ -74,10 +77,10 @@ pub fn seen<'a>(
         };
         MemberStatus {
             pod: pod.to_string(),
-            role: role.into(),
+            role: Written::Known(role),
             version: member.and_then(|member| member.version.known()).map(ToString::to_string),
-            healthy: healthy.into(),
-            lag: lag.map(Into::into),
+            healthy: Written::Known(healthy),
+            lag: lag.map(Written::Known),
         }
     };
     pods.map(describe).collect()

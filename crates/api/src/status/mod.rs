@@ -107,11 +107,6 @@ impl QuorumClusterStatus {
         self.upgrade.is_some() || self.contest.is_some() || self.abandoned.is_some() || at_rest || jobs
     }
 
-    /// An upgrade is on record, whichever strategy it is.
-    pub fn is_upgrading(&self) -> bool {
-        self.upgrade.is_some()
-    }
-
     /// It goes back to where it came from.
     pub fn is_rolling_back(&self) -> bool {
         self.upgrade.as_ref().is_some_and(|upgrade| upgrade.rolling_back == Some(true))
@@ -177,6 +172,7 @@ pub struct Abandoned {
     /// The image of the target.
     pub image: String,
     /// Stopped: all members stay as they are. RolledBack: all members return to the version that the upgrade started from.
+    #[schemars(with = "String")]
     pub outcome: Written<Outcome>,
     /// Why the upgrade was rolled back automatically; unset if a person asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -29,6 +29,7 @@ pub struct Upgrade {
     /// With order LeaderLast, whether the new template works: Running until a member has served from it, then Passed. Reverted if the first
     /// member could not, so that the previous template was written again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub template_trial: Option<Written<TemplateTrial>>,
     // Always written, and so missing only from a record that an operator wrote that knew other names: half of it is gone.
     /// Whether members are being brought back to the version that an unfinished upgrade started from.
@@ -172,6 +173,7 @@ pub struct PodDuration {
 #[serde(rename_all = "camelCase")]
 pub struct Stage {
     /// Replace, Join or Sync.
+    #[schemars(with = "String")]
     pub name: Written<StageKind>,
     /// The member's pod.
     pub pod: String,

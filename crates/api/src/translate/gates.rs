@@ -11,7 +11,7 @@ use windlass_plan::{
 };
 
 use super::{duration, invalid};
-use crate::{gates::MaintenanceWindow, quorum_cluster::gates::Gates, status::gates::GateStatus};
+use crate::{gates::MaintenanceWindow, quorum_cluster::gates::Gates, status::gates::GateStatus, word::Written};
 
 /// All of them.
 pub(crate) fn windows(windows: &[MaintenanceWindow]) -> Result<Vec<Window>, Hold> {
@@ -51,7 +51,7 @@ pub(super) fn overrides(gates: &Gates) -> Result<BTreeMap<String, Timestamp>, Ho
 pub fn gate(gate: &GateState) -> GateStatus {
     GateStatus {
         name: gate.name.clone().into_owned(),
-        state: gate.state.into(),
+        state: Written::Known(gate.state),
         reason: gate.hold.as_ref().map(|hold| hold.reason.into()),
         message: Some(gate.message()).filter(|message| !message.is_empty()),
     }

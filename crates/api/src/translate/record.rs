@@ -61,12 +61,15 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
     let version = |field: &str, text: &str| {
         Version::from_str(text).map_err(|error| invalid(&format!("status.upgrade.{field}"), &error))
     };
+    let target = |field: &str, text: &str, image: &String| {
+        version(field, text).map(|version| Target { version, image: image.clone() })
+    };
     let number = |field: &str, value: i32| {
         u32::try_from(value).map_err(|error| invalid(&format!("status.upgrade.{field}"), &error))
     };
     Ok(Record {
-        target: Target { version: version("targetVersion", target_version)?, image: target_image.clone() },
-        from: Target { version: version("fromVersion", from_version)?, image: from_image.clone() },
+        target: target("targetVersion", target_version, target_image)?,
+        from: target("fromVersion", from_version, from_image)?,
         order: *order,
         template_trial: match template_trial {
             Some(trial) => known("status.upgrade.templateTrial", trial)?,
@@ -92,9 +95,7 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         abandoned: abandoned_pods.iter().map(MemberName::new).collect(),
         next_target: next_target
             .as_ref()
-            .map(|next| {
-                Ok(Target { version: version("nextTarget.version", &next.version)?, image: next.image.clone() })
-            })
+            .map(|next| target("nextTarget.version", &next.version, &next.image))
             .transpose()?,
         snapshot: snapshot.as_ref().map(read_snapshot).transpose()?,
         stage: stage.as_ref().map(read_stage).transpose()?,
@@ -103,10 +104,7 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
             .map(|written| Replacing { pod: MemberName::new(&written.pod), since: written.since.0 }),
         durations: durations
             .iter()
-            .map(|written| {
-                let took = duration("status.upgrade.durations.took", &written.took)?;
-                Ok((MemberName::new(&written.pod), took))
-            })
+            .map(|one| Ok((MemberName::new(&one.pod), duration("status.upgrade.durations.took", &one.took)?)))
             .collect::<Result<_, Hold>>()?,
         healthy_since: healthy_since.iter().map(|written| (MemberName::new(&written.pod), written.since.0)).collect(),
         marks: marks.iter().map(read_mark).collect::<Result<_, _>>()?,
@@ -199,7 +197,7 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         from_image: from.image.clone(),
         order: *order,
         // Under a partition whoever is lost comes back on the held revision, and nothing has to be proven.
-        template_trial: (*order == Order::LeaderLast).then(|| (*template_trial).into()),
+        template_trial: (*order == Order::LeaderLast).then_some(Written::Known(*template_trial)),
         rolling_back: Some(*rolling_back),
         revision: revision.as_ref().map(ToString::to_string),
         started_at: MicroTime(*started_at),
@@ -228,7 +226,7 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
             location: taken.location.clone(),
         }),
         stage: stage.as_ref().map(|stage| Stage {
-            name: stage.kind.into(),
+            name: Written::Known(stage.kind),
             pod: stage.pod.to_string(),
             since: MicroTime(stage.since),
         }),

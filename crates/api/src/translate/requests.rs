@@ -17,6 +17,7 @@ use crate::{
         Abandoned,
         gates::{ApprovalStatus, Question},
     },
+    word::Written,
 };
 
 /// Whether this request was not answered yet.
@@ -48,7 +49,7 @@ pub fn written_given_up(given_up: &GivenUp) -> Abandoned {
     Abandoned {
         version: given_up.target.version.to_string(),
         image: given_up.target.image.clone(),
-        outcome: given_up.outcome.into(),
+        outcome: Written::Known(given_up.outcome),
         message: given_up.because.clone(),
     }
 }

@@ -10,11 +10,7 @@ use windlass_plan::{
     version::tag_for,
 };
 
-use super::{
-    duration,
-    gates::{overrides, windows},
-    invalid,
-};
+use super::{duration, gates::overrides, invalid, windows};
 use crate::{
     QuorumClusterSpec,
     quorum_cluster::{backup::Backup, upgrade::Deadlines},

@@ -7,7 +7,7 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::{Api, ResourceExt};
 use serde_json::json;
-use windlass_api::{QuorumCluster, QuorumClusterStatus, quorum_cluster::DeletionPolicy, status::Adopted};
+use windlass_api::{QuorumCluster, quorum_cluster::DeletionPolicy, status::Adopted};
 use windlass_plan::{
     Pod, Step, View,
     rolling::{known::workload::Strategy, parking, permit, poison},
@@ -94,7 +94,7 @@ fn parting(resource: &QuorumCluster, observed: &Observed) -> Parting {
     }
     let restore = match resource.spec.deletion_policy {
         // Only at rest: a template that the controller has not seen yet would be rolled out to everybody at once.
-        DeletionPolicy::Restore if resource.status.as_ref().is_some_and(QuorumClusterStatus::is_upgrading) => {
+        DeletionPolicy::Restore if resource.status.as_ref().is_some_and(|status| status.upgrade.is_some()) => {
             let unwritten =
                 |view: &View| view.record.as_ref().is_some_and(|record| parking::is_unwritten(view, record));
             seen.as_ref().is_some_and(unwritten)

@@ -62,7 +62,7 @@ impl Strategy for Rolling {
     }
 
     fn stand_down(resource: &QuorumCluster, view: &View, because: &Hold) -> Option<Plan> {
-        permit::stand_down(resource.spec.trigger.into(), view, because)
+        permit::stand_down(resource.spec.trigger, view, because)
     }
 
     fn take_over(want: &Want, view: &View, now: jiff::Timestamp) -> Option<(Step, Record)> {
