@@ -20,6 +20,8 @@ const ALLOWED: &[&str] = &[
     "semver",
     "serde",
     "serde_core",
+    // The words that people write for some enums: the custom resources have no others of their own.
+    "serde_derive",
     "strum",
     "strum_macros",
     "syn",

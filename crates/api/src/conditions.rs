@@ -2,7 +2,7 @@
 
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use windlass_plan::Reason;
 
 use crate::word::Word;
@@ -49,7 +49,7 @@ pub struct Verdict {
 }
 
 /// A condition's status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::EnumString, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 pub enum Tri {
     /// It is so.
     True,

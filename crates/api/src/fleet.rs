@@ -110,18 +110,12 @@ fn amount(field: &str, written: Option<&IntOrString>) -> Result<Option<Amount>, 
             .map(|count| Some(Amount::Count(count)))
             .map_err(|_| invalid(field, &"it is negative")),
         Some(IntOrString::String(text)) => {
-            let percent = text.strip_suffix('%').and_then(|digits| digits.parse::<u8>().ok());
-            match percent.filter(|percent| *percent <= 100) {
-                Some(percent) => Ok(Some(Amount::Percent(percent))),
-                None => Err(invalid(field, &format!("{text:?} is no percentage"))),
-            }
+            let percent =
+                text.strip_suffix('%').and_then(|digits| digits.parse().ok()).filter(|percent| *percent <= 100);
+            let percent = percent.ok_or_else(|| invalid(field, &format!("{text:?} is no percentage")))?;
+            Ok(Some(Amount::Percent(percent)))
         }
     }
-}
-
-/// Whether this request is new.
-pub fn is_fresh(asked: Option<&String>, handled: Option<&String>) -> bool {
-    asked.is_some() && asked != handled
 }
 
 /// How far it was.
@@ -225,10 +219,7 @@ pub fn planned(
     status.progress = Some(format!("{}/{}", total(|tier| tier.done), total(|tier| tier.total)));
     status.gates = plan.gates.iter().map(gate).collect();
     status.refused = plan.refused.iter().map(refused).collect();
-    status.requests = crate::service_image::FleetRequests {
-        approve: resource.spec.requests.approve.clone(),
-        retry: resource.spec.requests.retry.clone(),
-    };
+    status.requests = resource.spec.requests.clone();
     conclude(&mut status, resource, &said, now);
     status
 }
@@ -249,8 +240,7 @@ fn refused(refused: &Refused) -> RefusedResource {
 pub fn held(before: &ServiceImageStatus, resource: &ServiceImage, hold: &Hold, now: Timestamp) -> ServiceImageStatus {
     let mut status = before.clone();
     let stalled = hold.reason.needs_a_person();
-    let said = Said { complete: false, going: !stalled, stalled, word: hold.reason.into(), message: hold.to_string() };
-    conclude(&mut status, resource, &said, now);
+    conclude(&mut status, resource, &Said::of(hold, !stalled, stalled), now);
     status
 }
 
@@ -270,34 +260,20 @@ struct Said {
     message: String,
 }
 
-fn said(plan: &Plan) -> Said {
-    let (complete, going, stalled) = (false, false, false);
-    match &plan.verdict {
-        Verdict::Done => Said {
-            complete: true,
-            going,
-            stalled,
-            word: Word::UpToDate,
-            message: "every tier is up to date".to_owned(),
-        },
-        Verdict::Going => Said {
-            complete,
-            going: true,
-            stalled,
-            word: Word::Stamping,
-            message: "resources get their image".to_owned(),
-        },
-        Verdict::Wait(hold) => Said {
-            complete,
-            going: hold.reason != Reason::Paused,
-            stalled,
-            word: hold.reason.into(),
-            message: hold.to_string(),
-        },
-        Verdict::Halt(hold) => {
-            Said { complete, going, stalled: true, word: hold.reason.into(), message: hold.to_string() }
-        }
+impl Said {
+    fn of(hold: &Hold, going: bool, stalled: bool) -> Self {
+        Self { complete: false, going, stalled, word: hold.reason.into(), message: hold.to_string() }
     }
+}
+
+fn said(plan: &Plan) -> Said {
+    let (complete, word, message) = match &plan.verdict {
+        Verdict::Done => (true, Word::UpToDate, "every tier is up to date"),
+        Verdict::Going => (false, Word::Stamping, "resources get their image"),
+        Verdict::Wait(hold) => return Said::of(hold, hold.reason != Reason::Paused, false),
+        Verdict::Halt(hold) => return Said::of(hold, false, true),
+    };
+    Said { complete, going: !complete, stalled: false, word, message: message.to_owned() }
 }
 
 fn conclude(status: &mut ServiceImageStatus, resource: &ServiceImage, said: &Said, now: Timestamp) {
@@ -308,8 +284,7 @@ fn conclude(status: &mut ServiceImageStatus, resource: &ServiceImage, said: &Sai
 
 /// The conditions of a ServiceImage that can't be read.
 pub fn unreadable(before: &[Condition], hold: &Hold, generation: i64, now: Timestamp) -> Vec<Condition> {
-    let (word, message) = (hold.reason.into(), hold.to_string());
-    stated(before, &Said { complete: false, going: false, stalled: true, word, message }, generation, now)
+    stated(before, &Said::of(hold, false, true), generation, now)
 }
 
 fn stated(before: &[Condition], said: &Said, generation: i64, now: Timestamp) -> Vec<Condition> {

@@ -96,6 +96,9 @@ mod tests {
     #[case::a_claim("/status/operator/since", json!("2030-01-01T00:00:00x5+99:99"), "status.operator.since")]
     #[case::its_term("/status/operator/term", json!(-1), "status.operator.term")]
     #[case::what_was_given_up("/status/abandoned", json!({"version": "8", "image": "pd", "outcome": "RolledBack"}), "status.abandoned.version")]
+    #[case::a_trial_of_another_release("/status/upgrade/templateTrial", json!("Adjourned"), "status.upgrade.templateTrial")]
+    #[case::a_stage_of_another_release("/status/upgrade/stage", json!({"name": "Wander", "pod": "pd-2", "since": "2030-01-01T00:00:00Z"}), "status.upgrade.stage.name")]
+    #[case::an_outcome_of_another_release("/status/abandoned", json!({"version": "8.5.3", "image": "pd", "outcome": "Forgotten"}), "status.abandoned.outcome")]
     #[case::a_condition("/status/conditions", json!([{"type": "Ready", "status": "True", "reason": "UpToDate", "message": "", "lastTransitionTime": "2030-01-01T00:00:00+99:99"}]), "status.conditions[0].lastTransitionTime")]
     fn what_cannot_be_read_is_named(#[case] at: &str, #[case] value: Value, #[case] field: &str) {
         let raw = resource(|raw| {
@@ -105,6 +108,18 @@ mod tests {
         let hold = quorum_cluster(&raw).unwrap_err();
         assert_eq!(hold.reason, Reason::Unreadable);
         assert!(hold.message.starts_with(field), "{}", hold.message);
+    }
+
+    /// It is for people: whoever holds the rest back sends it back as it came.
+    #[test]
+    fn words_of_another_release_are_kept_where_nothing_is_decided_by_them() {
+        let raw = resource(|raw| {
+            raw["status"]["members"] = json!([{"pod": "pd-0", "role": "Chair", "healthy": "Mostly", "lag": "Ahead"}]);
+            raw["status"]["gates"] = json!([{"name": "Moon", "state": "Waning", "reason": "WaitsForTheMoon"}]);
+        });
+        let status = quorum_cluster(&raw).unwrap().status.unwrap_or_default();
+        assert_eq!(json!(status.members), raw["status"]["members"]);
+        assert_eq!(json!(status.gates), raw["status"]["gates"]);
     }
 
     #[rstest]

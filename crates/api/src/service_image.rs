@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use windlass_plan::gate::When;
 
 use crate::{
-    quorum_cluster::{Analysis, DURATION, GATE_NAME, IMAGE, JobHook, MaintenanceWindow, ObjectCheck, ServiceRef},
-    status::{GateStatus, Intent, OperatorClaim},
+    gates::{Analysis, JobHook, MaintenanceWindow, ObjectCheck, ServiceRef},
+    schema::{DNS_LABEL, DURATION, IMAGE},
+    status::{OperatorClaim, gates::GateStatus, is_default, jobs::Intent},
 };
 
 /// The image that the resources of a kind shall have, tier by tier.
@@ -226,7 +227,7 @@ pub struct FleetGates {
     /// Where checks, analysis and hooks find their objects, Services, Secrets and CronJobs. It must have been allowed when the operator was
     /// started (`--allow-gates-in NAMESPACE`): whoever may write ServiceImages need not be allowed to look there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 63), regex(pattern = GATE_NAME))]
+    #[schemars(length(min = 1, max = 63), regex(pattern = DNS_LABEL))]
     pub namespace: Option<String>,
     /// Maintenance windows. Resources are changed only while a window is open; without windows, at any time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -270,7 +271,7 @@ const OVERRIDABLE: &str = r"^(MaintenanceWindow|(Approval|Analysis/[a-z0-9]([-a-
 #[x_kube(validation = Rule::new("has(self.webhook) != has(self.job)").message("set either webhook or job"))]
 pub struct FleetHook {
     /// Name of this hook; its gate is Hook/NAME.
-    #[schemars(length(max = 63), regex(pattern = GATE_NAME))]
+    #[schemars(length(max = 63), regex(pattern = DNS_LABEL))]
     pub name: String,
     /// When the hook is called.
     pub when: FleetHookTime,
@@ -283,6 +284,7 @@ pub struct FleetHook {
     pub job: Option<JobHook>,
 }
 
+// Not plan's own: a ServiceImage offers two of its three words, and one that was stored with the third is not read.
 /// When a hook of a ServiceImage is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum FleetHookTime {
@@ -351,7 +353,7 @@ pub struct ServiceImageStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<GateStatus>,
     /// Whether the hooks BeforeUpgrade have said yes to the current images.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub hooks_passed: bool,
     /// When the update of resources in service started; unset when all are up to date and the hooks AfterUpgrade have said yes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -360,7 +362,7 @@ pub struct ServiceImageStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub intents: Vec<Intent>,
     /// The requests that have been handled.
-    #[serde(skip_serializing_if = "FleetRequests::is_empty")]
+    #[serde(skip_serializing_if = "is_default")]
     pub requests: FleetRequests,
     /// When `requests.retry` was heard last.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -369,12 +371,6 @@ pub struct ServiceImageStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-}
-
-impl FleetRequests {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// A resource whose write may be on its way.
@@ -407,68 +403,52 @@ pub struct RefusedResource {
 
 /// The progress of a tier.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct TierStatus {
     /// The value of the label `upgrade-tier`.
-    #[serde(default)]
     pub upgrade_tier: String,
     /// The image of this tier.
-    #[serde(default)]
     pub image: String,
     /// What a resource without an image gets: the old one until the tier is up to date.
-    #[serde(default)]
     pub new_deployment_image: String,
     /// Number of resources that have been in service and may be changed.
-    #[serde(default)]
     pub resources: i64,
     /// Number of those that are up to date.
-    #[serde(default)]
     pub updated: i64,
     /// Number of those that are being updated.
-    #[serde(default)]
     pub in_flight: i64,
     /// Number of those that failed.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub failed: i64,
     /// Number of those that failed without halting the update.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub ignored: i64,
     /// Number of resources whose image was chosen by a person.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub manual: i64,
     /// Number of resources that belong to an older ServiceImage and are left to it.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub taken: i64,
     /// Number of resources that have never been in service.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub new: i64,
     /// When the update of this tier started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<MicroTime>,
     /// Number of canary steps that are done.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub canary_steps_done: i64,
     /// Since when all resources of the current canary step have been up to date.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub canary_healthy_since: Option<MicroTime>,
     /// Whether the tier waits for `requests.approve`.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub awaits_approval: bool,
     /// Whether the image of this tier is approved.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub approved: bool,
     /// Complete and InProgress.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_zero(number: &i64) -> bool {
-    *number == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_false(flag: &bool) -> bool {
-    !*flag
 }

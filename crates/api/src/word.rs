@@ -1,9 +1,30 @@
-//! What conditions give as their reason, written and read here and nowhere else.
+//! The words in a status that machines go by. Another release of the operator may have written one that this one does not know: it is kept as it
+//! was written, and keeps nobody from reading the rest.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use windlass_plan::{Reason, StepKind};
 
-/// The word that a condition gives for machines.
+/// One of the words of `T`, or another release's. A string to the API server: an enum of its would refuse what that has written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Written<T> {
+    /// One that this program knows.
+    Known(T),
+    /// None that it knows.
+    Strange(String),
+}
+
+impl<T: Copy> Written<T> {
+    /// The word, if this program knows it.
+    pub fn known(&self) -> Option<T> {
+        match self {
+            Self::Known(word) => Some(*word),
+            Self::Strange(_) => None,
+        }
+    }
+}
+
+/// The word that a condition gives for machines, or a gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
     /// What is wanted is what is there.
@@ -64,12 +85,49 @@ impl Serialize for Word {
     }
 }
 
+impl<'de> Deserialize<'de> for Word {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|written| written.as_str().into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde::de::DeserializeOwned;
+    use serde_json::json;
     use strum::IntoEnumIterator;
-    use windlass_plan::{Reason, StepKind};
+    use windlass_plan::{
+        Reason, StepKind,
+        gate::State,
+        rolling::known::{stage::StageKind, template_trial::TemplateTrial},
+        strategy::known::request::Outcome,
+    };
 
-    use super::Word;
+    use super::{Serialize, Word, Written};
+    use crate::{
+        conditions::Tri,
+        status::members::{Lag, Role},
+    };
+
+    fn are_known<T: Copy + Serialize + DeserializeOwned>(words: &str) {
+        for word in words.split_whitespace() {
+            let read: Written<T> = serde_json::from_value(json!(word)).unwrap();
+            assert!(read.known().is_some(), "{word}");
+            assert_eq!(json!(read), json!(word));
+        }
+    }
+
+    /// What the release before has written can be read only as long as none of them is renamed.
+    #[test]
+    fn the_words_of_a_status_stay_what_they_are() {
+        are_known::<TemplateTrial>("Running Reverted Passed");
+        are_known::<StageKind>("Replace Join Sync");
+        are_known::<Outcome>("Stopped RolledBack");
+        are_known::<State>("Passed Holding Unknown Overridden NotAsked");
+        are_known::<Role>("Leader Follower Unknown");
+        are_known::<Tri>("True False Unknown");
+        are_known::<Lag>("InSync Behind");
+    }
 
     /// Also: none means two things.
     #[test]

@@ -107,7 +107,7 @@ fn is_up(pod: &Pod, resource: &QuorumCluster) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let ready = conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
     let members = resource.status.as_ref().map(|status| status.members.as_slice()).unwrap_or_default();
-    ready && members.iter().any(|member| member.pod == pod.name_any() && member.healthy == Tri::True.text())
+    ready && members.iter().any(|member| member.pod == pod.name_any() && member.healthy.known() == Some(Tri::True))
 }
 
 /// It was made from the template of the upgrade that is under way.

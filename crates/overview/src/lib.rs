@@ -12,28 +12,9 @@ mod outlook;
 mod quorum;
 mod said;
 
-use serde::Serializer;
-
 pub use self::{
     fleet::{FleetOverview, Tier, TierState},
     outlook::{Ahead, Ended, Held, LeadershipMove, Outlook, Remark, Verdict},
     quorum::{Doing, Gate, Member, Place, QuorumOverview, Subject},
     said::Said,
 };
-
-/// The planner's words are told by their names.
-fn by_name<T: Copy + Into<&'static str>, S: Serializer>(word: &T, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str((*word).into())
-}
-
-/// The same where there may be none.
-#[expect(clippy::ref_option, reason = "serde passes references")]
-fn by_name_if_any<T: Copy + Into<&'static str>, S: Serializer>(
-    word: &Option<T>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match word {
-        Some(word) => by_name(word, serializer),
-        None => serializer.serialize_none(),
-    }
-}

@@ -3,17 +3,14 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use windlass_api::{QuorumCluster, status::MemberStatus};
+use windlass_api::{QuorumCluster, status::members::MemberStatus};
 use windlass_plan::{
     Hold, Order, Reason, StepKind, Want,
     forecast::{End, Forecast, Foreseen, Move, Told},
     strategy::known::step::Step as _,
 };
 
-use crate::{
-    by_name, by_name_if_any,
-    quorum::{Gate, Member, Place, Subject},
-};
+use crate::quorum::{Gate, Member, Place, Subject};
 
 /// What was foreseen of a quorum.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,7 +28,6 @@ pub struct Outlook {
     /// What shall run; none where that can't be told.
     pub to: Option<Place>,
     /// Who goes first; none where nothing is begun.
-    #[serde(serialize_with = "by_name_if_any")]
     pub order: Option<Order>,
     /// It goes back to where an unfinished upgrade came from.
     pub rolling_back: bool,
@@ -69,7 +65,6 @@ pub enum Verdict {
 #[serde(rename_all = "camelCase")]
 pub struct Held {
     /// In a word.
-    #[serde(serialize_with = "by_name")]
     pub reason: Reason,
     /// In a sentence.
     pub message: String,
@@ -87,7 +82,7 @@ pub struct Ahead {
     /// From 1.
     pub number: usize,
     /// Which it is, as events will call it.
-    #[serde(rename = "name", serialize_with = "by_name")]
+    #[serde(rename = "name")]
     pub kind: StepKind,
     /// For people.
     pub text: String,

@@ -7,10 +7,14 @@ use windlass_api::{
     QuorumCluster, Word,
     conditions::Tri,
     phase::Phase,
-    quorum_cluster::Override,
+    quorum_cluster::gates::Override,
     reading,
-    status::{GateStatus, Lag, MemberStatus, Question, Role},
+    status::{
+        gates::{GateStatus, Question},
+        members::{Lag, MemberStatus, Role},
+    },
     translate,
+    word::Written,
 };
 use windlass_plan::{
     Hold, Order, Record,
@@ -19,7 +23,7 @@ use windlass_plan::{
     strategy::known::want::Target,
 };
 
-use crate::{by_name, by_name_if_any, outlook::Outlook, said::Said};
+use crate::{outlook::Outlook, said::Said};
 
 /// How a quorum stands.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -39,7 +43,6 @@ pub struct QuorumOverview {
     /// And it goes there.
     pub to: Option<Place>,
     /// Who goes first in it.
-    #[serde(serialize_with = "by_name_if_any")]
     pub order: Option<Order>,
     /// It goes back to where an unfinished upgrade came from.
     pub rolling_back: bool,
@@ -91,7 +94,7 @@ pub struct Doing {
     /// For people.
     pub text: String,
     /// What is waited for of the member that was replaced last.
-    #[serde(serialize_with = "by_name_if_any", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stage: Option<StageKind>,
     /// That member's pod.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,7 +129,6 @@ pub struct Gate {
     /// Which.
     pub name: String,
     /// Whether it lets the next step through.
-    #[serde(serialize_with = "by_name")]
     pub state: State,
     /// Why it does not, in a word.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -250,10 +252,10 @@ impl Member {
         let MemberStatus { pod, role, version, healthy, lag } = written;
         Self {
             pod: pod.clone(),
-            role: role.parse().unwrap_or(Role::Unknown),
+            role: role.known().unwrap_or(Role::Unknown),
             version: version.clone(),
-            healthy: healthy.parse().unwrap_or(Tri::Unknown),
-            lag: lag.as_ref().and_then(|lag| lag.parse().ok()),
+            healthy: healthy.known().unwrap_or(Tri::Unknown),
+            lag: lag.as_ref().and_then(Written::known),
         }
     }
 }
@@ -273,12 +275,12 @@ impl Gate {
     /// As the status has it. A state that this program does not know lets nothing through, as far as it can tell.
     fn written(gate: &GateStatus, overrides: &[Override]) -> Self {
         let GateStatus { name, state, reason, message } = gate;
-        let state = state.parse().unwrap_or(State::Unknown);
+        let state = state.known().unwrap_or(State::Unknown);
         let aside = overrides.iter().find(|one| one.gate == *name && state == State::Overridden);
         Self {
             name: name.clone(),
             state,
-            reason: reason.as_deref().map(Word::from),
+            reason: reason.clone(),
             message: message.clone(),
             overridable: overridable(name),
             overridden_until: aside.map(|one| one.until.0),

@@ -9,7 +9,7 @@ use windlass_api::{
     Word,
     conditions::{Tri, Verdict, conditions},
     phase::Phase,
-    status::{Lag, Role},
+    status::members::{Lag, Role},
 };
 use windlass_overview::{Doing, FleetOverview, QuorumOverview, Said, TierState};
 use windlass_plan::{Hold, Order, Reason, StepKind, gate::State, rolling::known::stage::StageKind};

@@ -8,6 +8,7 @@ pub mod list;
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     approval,
@@ -46,14 +47,14 @@ impl From<Verdict> for Outcome {
     }
 }
 
-/// Before what a gate is asked that was evaluated elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Before what a gate is asked that was evaluated elsewhere. The words are those of the custom resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
 pub enum When {
-    /// Before every member that is taken down or hands over.
-    BeforeMember,
-    /// Before an upgrade begins, and not again.
+    /// Before an upgrade begins, and again before it goes on to another target.
     BeforeUpgrade,
-    /// When everybody is replaced and well, before the upgrade is called done.
+    /// Before every member that is taken down or hands over.
+    BeforeEachMember,
+    /// When everybody is replaced and well, before the upgrade is called done. Not after a rollback.
     AfterUpgrade,
 }
 
@@ -95,13 +96,13 @@ pub enum About {
 impl ExternalGate {
     /// One that is asked before every member.
     pub fn new(name: impl Into<String>, outcome: Outcome) -> Self {
-        Self { name: name.into(), when: When::BeforeMember, outcome, lacks_job: false, asked: None }
+        Self { name: name.into(), when: When::BeforeEachMember, outcome, lacks_job: false, asked: None }
     }
 }
 
-/// Where a gate stands, in a word.
+/// Where a gate stands, in a word: that of the status.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumIter, strum::EnumString, strum::IntoStaticStr,
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::EnumIter, strum::IntoStaticStr,
 )]
 pub enum State {
     /// It lets the next step through.

@@ -1,8 +1,20 @@
 //! Why it waits: one enum whose names are condition reasons, event reasons, metric labels and the titles of runbooks.
 
+use serde::Serialize;
+
 /// The cause of a hold. What a person needs beyond the name is in [`Reason::next_step`] and in the hold's message.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumIter, strum::EnumString, strum::IntoStaticStr,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    strum::EnumIter,
+    strum::EnumString,
+    strum::IntoStaticStr,
 )]
 pub enum Reason {
     /// `spec.paused` is set.

@@ -11,13 +11,13 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use windlass_api::{
     ServiceImage,
-    service_image::{FleetHook, FleetHookTime, TierSpec},
-    status::Intent,
+    service_image::{FleetHook, TierSpec},
+    status::jobs::Intent,
 };
 use windlass_plan::{
     Hold, Reason,
     fleet::{Index, TierName, of_tier},
-    gate::{About, ExternalGate, GateState, Outcome},
+    gate::{About, ExternalGate, GateState, Outcome, When},
 };
 
 use crate::{
@@ -158,20 +158,14 @@ fn about(resource: &ServiceImage) -> Map<String, Value> {
 
 fn hook(asker: &Asker, hook: &FleetHook) -> Option<Question> {
     let FleetHook { name, when, webhook, job } = hook;
+    let when = When::from(*when);
     let of = match (webhook, job) {
-        (Some(service), _) => Of::Webhook { hook: name.clone(), time: time(*when), service: service.clone() },
+        (Some(service), _) => Of::Webhook { hook: name.clone(), time: when.into(), service: service.clone() },
         (None, Some(from)) => Of::Job { cron_job: from.cron_job.clone(), job: job::name(asker, name, "") },
         // The schema takes one of the two.
         (None, None) => return None,
     };
-    Some(Question { gate: hook_name(name), when: (*when).into(), of, not_before: None, about: About::All })
-}
-
-fn time(when: FleetHookTime) -> &'static str {
-    match when {
-        FleetHookTime::BeforeUpgrade => "BeforeUpgrade",
-        FleetHookTime::AfterUpgrade => "AfterUpgrade",
-    }
+    Some(Question { gate: hook_name(name), when, of, not_before: None, about: About::All })
 }
 
 /// Asking in the background.

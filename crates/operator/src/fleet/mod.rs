@@ -635,8 +635,8 @@ async fn round<'a>(
         gates: &gates,
         tier_gates: &tier_gates,
         diagnoses: &looked.diagnoses,
-        approve: fleet::is_fresh(asked.approve.as_ref(), handled.approve.as_ref()),
-        retry: fleet::is_fresh(asked.retry.as_ref(), handled.retry.as_ref()),
+        approve: translate::is_fresh(asked.approve.as_ref(), handled.approve.as_ref()),
+        retry: translate::is_fresh(asked.retry.as_ref(), handled.retry.as_ref()),
     };
     let plan = decide(&want, &view, now);
     // Before anything is written, and to say who has what is not: who else there is may have changed.

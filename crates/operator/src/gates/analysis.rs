@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use windlass_api::{quorum_cluster::Analysis, translate};
+use windlass_api::{gates::Analysis, translate};
 use windlass_plan::{Hold, Reason, gate::Outcome};
 use windlass_systems::prometheus::{self, Sample};
 

@@ -4,7 +4,7 @@
 
 use k8s_openapi::api::batch::v1::CronJob;
 use kube::Api;
-use windlass_api::status::Intent;
+use windlass_api::status::jobs::Intent;
 use windlass_plan::{Hold, Reason, gate::Outcome};
 
 use super::{Answer, Asker, Of, Question};

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
-use windlass_api::quorum_cluster::{Analysis, ObjectCheck, ServiceRef};
+use windlass_api::gates::{Analysis, ObjectCheck, ServiceRef};
 use windlass_plan::{
     Hold, Reason,
     gate::{About, Asked, ExternalGate, Outcome, When},
@@ -121,14 +121,14 @@ pub type Answers = BTreeMap<String, Answer>;
 /// A check on objects, asked before everything that disturbs somebody.
 pub fn check(check: &ObjectCheck) -> Question {
     let gate = format!("Check/{}", check.name);
-    Question { gate, when: When::BeforeMember, of: Of::Objects(check.clone()), not_before: None, about: About::All }
+    Question { gate, when: When::BeforeEachMember, of: Of::Objects(check.clone()), not_before: None, about: About::All }
 }
 
 /// A query to Prometheus, asked before everything that disturbs somebody.
 pub fn analysis(analysis: &Analysis) -> Question {
     let gate = format!("Analysis/{}", analysis.name);
     let of = Of::Prometheus(analysis.clone());
-    Question { gate, when: When::BeforeMember, of, not_before: None, about: About::All }
+    Question { gate, when: When::BeforeEachMember, of, not_before: None, about: About::All }
 }
 
 /// What a hook's gate is called.

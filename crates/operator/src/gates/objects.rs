@@ -6,7 +6,7 @@ use kube::{
     discovery::{Scope, pinned_kind},
 };
 use serde_json::Value;
-use windlass_api::quorum_cluster::{ObjectCheck, Objects};
+use windlass_api::gates::{ObjectCheck, Objects};
 use windlass_plan::{Hold, Reason, gate::Outcome};
 
 use super::Asker;

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 
 use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::Api;
-use windlass_api::quorum_cluster::ServiceRef;
+use windlass_api::gates::ServiceRef;
 use windlass_systems::transport::{Peer, Transport};
 
 use super::Asker;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_api::quorum_cluster::ServiceRef;
+use windlass_api::gates::ServiceRef;
 use windlass_plan::{
     Hold, MemberName, Reason,
     gate::{About, Outcome},

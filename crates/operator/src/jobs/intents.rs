@@ -1,7 +1,7 @@
 //! What was written down before it was asked for (H1): a request for a Job carries no fence, so it follows its intent, and whoever takes over makes
 //! the Jobs of the intents that it finds.
 
-use windlass_api::status::Intent;
+use windlass_api::status::jobs::Intent;
 
 use super::{Draft, Maker};
 use crate::{

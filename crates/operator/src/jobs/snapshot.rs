@@ -14,7 +14,10 @@ use kube::ResourceExt;
 use windlass_api::{
     QuorumCluster,
     executor::{Ending, Outcome},
-    quorum_cluster::{Auth, Backup, LogIn, S3Destination, VolumeDestination},
+    quorum_cluster::{
+        backup::{Backup, S3Destination, VolumeDestination},
+        system::{Auth, LogIn},
+    },
     translate,
 };
 use windlass_images::Reference;

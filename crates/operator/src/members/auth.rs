@@ -11,7 +11,7 @@ use std::{
 
 use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::time::{Instant, timeout};
-use windlass_api::quorum_cluster::{Auth, LogIn, System};
+use windlass_api::quorum_cluster::system::{Auth, LogIn, System};
 use windlass_plan::{
     bug::{self, Bug},
     capabilities::Credentials,

@@ -6,7 +6,10 @@ use std::{
 };
 
 use http::Method;
-use windlass_api::quorum_cluster::{HandOverMethod, Http, HttpHandOver, Question, QuestionMethod, System};
+use windlass_api::quorum_cluster::{
+    http::{HandOverMethod, Http, HttpHandOver, Question, QuestionMethod},
+    system::System,
+};
 use windlass_systems::http::{self as described, Description, HandOver, Invalid, Part};
 
 use super::system as adapter;

@@ -7,14 +7,11 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::{Api, ResourceExt};
 use serde_json::json;
-use windlass_api::{
-    QuorumCluster, QuorumClusterStatus,
-    quorum_cluster::{DeletionPolicy, Trigger},
-    status::Adopted,
-};
+use windlass_api::{QuorumCluster, quorum_cluster::DeletionPolicy, status::Adopted};
 use windlass_plan::{
     Pod, Step, View,
     rolling::{known::workload::Strategy, parking, permit, poison},
+    strategy::known::want::Trigger,
 };
 
 use crate::{
@@ -81,7 +78,7 @@ fn parting(resource: &QuorumCluster, observed: &Observed) -> Parting {
     let Some((set, adopted)) = observed.set.as_ref().zip(adopted) else { return Parting::last(None) };
     // Not validated: a spec that can't be read must not keep a permit standing.
     let seen = view::as_it_stands(resource, observed);
-    match seen.as_ref().and_then(|view| permit::leave(resource.spec.trigger.into(), view)) {
+    match seen.as_ref().and_then(|view| permit::leave(resource.spec.trigger, view)) {
         Some(Step::TakeBack { partition, .. }) => {
             return Parting::last(Some(partition_patch(set, partition, Some(&adopted))));
         }
@@ -99,7 +96,7 @@ fn parting(resource: &QuorumCluster, observed: &Observed) -> Parting {
     }
     let restore = match resource.spec.deletion_policy {
         // Only at rest: a template that the controller has not seen yet would be rolled out to everybody at once.
-        DeletionPolicy::Restore if resource.status.as_ref().is_some_and(QuorumClusterStatus::is_upgrading) => {
+        DeletionPolicy::Restore if resource.status.as_ref().is_some_and(|status| status.upgrade.is_some()) => {
             let unwritten =
                 |view: &View| view.record.as_ref().is_some_and(|record| parking::is_unwritten(view, record));
             seen.as_ref().is_some_and(unwritten)
@@ -150,7 +147,7 @@ fn restoring_patch(adopted: &Adopted, set: &StatefulSet) -> Vec<serde_json::Valu
         "OnDelete" => json!({"type": "OnDelete"}),
         _ => json!({"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}),
     };
-    let found = adopted.strategy.as_ref().map(|found| found.0.clone());
+    let found = adopted.strategy.clone();
     vec![json!({"op": "add", "path": "/spec/updateStrategy", "value": found.unwrap_or(plain)})]
 }
 
@@ -158,7 +155,7 @@ fn restoring_patch(adopted: &Adopted, set: &StatefulSet) -> Vec<serde_json::Valu
 mod tests {
     use k8s_openapi::api::apps::v1::StatefulSet;
     use serde_json::{Value, json};
-    use windlass_api::status::{Adopted, Found};
+    use windlass_api::status::Adopted;
 
     use super::{partition_patch, restoring_patch};
 
@@ -173,8 +170,7 @@ mod tests {
     #[test]
     fn what_was_replaced_comes_back_with_fields_that_nobody_here_knows() {
         let found = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 1, "maxUnavailable": "30%", "pace": "slow"}});
-        let adopted =
-            Adopted { type_: "RollingUpdate".into(), partition: Some(1), strategy: Some(Found(found.clone())) };
+        let adopted = Adopted { type_: "RollingUpdate".into(), partition: Some(1), strategy: Some(found.clone()) };
         let patch = restoring_patch(&adopted, &set(&json!({"type": "OnDelete"})));
         assert_eq!(patch, [json!({"op": "add", "path": "/spec/updateStrategy", "value": found})]);
         // Where the type stayed, the partition alone was touched: what people changed of the rest meanwhile is theirs.
@@ -188,7 +184,7 @@ mod tests {
     #[test]
     fn all_of_the_block_comes_back_with_the_type() {
         let found = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "30%"}});
-        let adopted = Adopted { type_: "RollingUpdate".into(), partition: None, strategy: Some(Found(found)) };
+        let adopted = Adopted { type_: "RollingUpdate".into(), partition: None, strategy: Some(found) };
         let held = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 3, "maxUnavailable": "30%"}});
         let written = partition_patch(&set(&json!({"type": "OnDelete"})), 3, Some(&adopted));
         assert_eq!(written, [json!({"op": "add", "path": "/spec/updateStrategy", "value": held})]);

@@ -7,14 +7,11 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::{Resource, ResourceExt};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
-use windlass_api::{
-    QuorumCluster,
-    quorum_cluster::{Hook, HookTime},
-};
+use windlass_api::{QuorumCluster, quorum_cluster::gates::Hook};
 use windlass_plan::{
     Hold, MemberName, Reason,
     bug::{self, Bug},
-    gate::{About, CONCURRENT_OPERATION, ExternalGate, NODE_DRAIN, Outcome},
+    gate::{About, CONCURRENT_OPERATION, ExternalGate, NODE_DRAIN, Outcome, When},
     strategy::course::Course,
 };
 
@@ -61,7 +58,7 @@ pub fn questions(resource: &QuorumCluster, course: &Course, set: &StatefulSet) -
     let hooks = gates.hooks.iter().filter_map(|hook| {
         let Hook { name, when, webhook, job } = hook;
         let of = match (webhook, job) {
-            (Some(service), _) => Of::Webhook { hook: name.clone(), time: time(*when), service: service.clone() },
+            (Some(service), _) => Of::Webhook { hook: name.clone(), time: (*when).into(), service: service.clone() },
             (None, Some(from)) => {
                 let job = job::name(&asker, name, run(*when, set));
                 Of::Job { cron_job: from.cron_job.clone(), job }
@@ -69,24 +66,16 @@ pub fn questions(resource: &QuorumCluster, course: &Course, set: &StatefulSet) -
             // The schema takes one of the two.
             (None, None) => return None,
         };
-        Some(Question {
-            gate: hook_name(name),
-            when: (*when).into(),
-            of,
-            not_before: None,
-            about: about_whom(course, *when),
-        })
+        Some(Question { gate: hook_name(name), when: *when, of, not_before: None, about: about_whom(course, *when) })
     });
     gates.checks.iter().map(check).chain(gates.analysis.iter().map(analysis)).chain(hooks).collect()
 }
 
 /// Who is asked before every member is asked about each of them: a yes to one is none to the next.
-fn about_whom(course: &Course, when: HookTime) -> About {
+fn about_whom(course: &Course, when: When) -> About {
     match when {
-        HookTime::BeforeEachMember => {
-            About::Next(course.under_way.as_ref().and_then(|under_way| under_way.next.clone()))
-        }
-        HookTime::BeforeUpgrade | HookTime::AfterUpgrade => About::All,
+        When::BeforeEachMember => About::Next(course.under_way.as_ref().and_then(|under_way| under_way.next.clone())),
+        When::BeforeUpgrade | When::AfterUpgrade => About::All,
     }
 }
 
@@ -100,22 +89,13 @@ fn last_settled(context: &Context, course: &Course) -> Option<Instant> {
 }
 
 /// Another template is another occasion, also where the resource says nothing of it.
-fn run(when: HookTime, set: &StatefulSet) -> &str {
+fn run(when: When, set: &StatefulSet) -> &str {
     match when {
         // Not the generation: another strategy or another size is no other template.
-        HookTime::BeforeUpgrade => {
+        When::BeforeUpgrade => {
             set.status.as_ref().and_then(|status| status.update_revision.as_deref()).unwrap_or_default()
         }
-        HookTime::BeforeEachMember | HookTime::AfterUpgrade => "",
-    }
-}
-
-/// What is told of it in words that a machine reads, too.
-fn time(when: HookTime) -> &'static str {
-    match when {
-        HookTime::BeforeUpgrade => "BeforeUpgrade",
-        HookTime::BeforeEachMember => "BeforeEachMember",
-        HookTime::AfterUpgrade => "AfterUpgrade",
+        When::BeforeEachMember | When::AfterUpgrade => "",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
-use windlass_api::{QuorumCluster, status::Intent};
+use windlass_api::{QuorumCluster, status::jobs::Intent};
 use windlass_plan::{
     Fact, Seen,
     strategy::{

@@ -6,13 +6,13 @@ use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod, policy::v1::PodDisr
 use kube::{Api, ResourceExt, core::Selector};
 use serde_json::Value;
 use tokio::time::Instant;
-use windlass_api::{QuorumCluster, quorum_cluster::Trigger, reading, translate};
+use windlass_api::{QuorumCluster, reading, translate};
 use windlass_plan::{
     Fact, Hold, Reason,
     bug::{self, Bug},
     strategy::{
         course::Course,
-        known::{pulls::Pulls, snapshot::Progress},
+        known::{pulls::Pulls, snapshot::Progress, want::Trigger},
     },
     trouble::Log,
 };

@@ -118,7 +118,7 @@ fn conclude<A: Step>(
 ) {
     let generation = resource.metadata.generation.unwrap_or(0);
     // What is on record counts, also where no plan could be made of it: it goes on from there.
-    let verdict = verdict(decision, way, status.is_upgrading());
+    let verdict = verdict(decision, way, status.upgrade.is_some());
     status.phase = Some(Phase::of(&verdict, status.is_rolling_back()));
     status.observed_generation = Some(generation);
     status.conditions = conditions(&status.conditions, &verdict, generation, now);

@@ -48,7 +48,7 @@ pub fn partition_patch(set: &StatefulSet, partition: u32, adopted: Option<&Adopt
             json!({"op": "add", "path": "/spec/updateStrategy/rollingUpdate", "value": {"partition": partition}}),
         ];
     }
-    let found = adopted.and_then(|adopted| adopted.strategy.as_ref()?.0.get("rollingUpdate"));
+    let found = adopted.and_then(|adopted| adopted.strategy.as_ref()?.get("rollingUpdate"));
     let mut block = found.filter(|block| block.is_object()).cloned().unwrap_or_else(|| json!({}));
     block["partition"] = json!(partition);
     vec![json!({

@@ -6,7 +6,7 @@ use futures::{FutureExt, future::LocalBoxFuture};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::Value;
 use strum::IntoEnumIterator;
-use windlass_api::{QuorumCluster, quorum_cluster::StrategyType, status::MemberStatus};
+use windlass_api::{QuorumCluster, quorum_cluster::upgrade::StrategyType, status::members::MemberStatus};
 use windlass_plan::{
     Hold, Want,
     forecast::{Forecast, Told, forecast},

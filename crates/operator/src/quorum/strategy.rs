@@ -5,7 +5,7 @@ use std::future::Future;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::Value;
-use windlass_api::{QuorumCluster, QuorumClusterStatus, conditions, status::MemberStatus};
+use windlass_api::{QuorumCluster, QuorumClusterStatus, conditions, status::members::MemberStatus};
 use windlass_plan::{
     Hold, Want,
     forecast::Foresee,

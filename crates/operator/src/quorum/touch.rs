@@ -3,7 +3,7 @@
 
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod, policy::v1::PodDisruptionBudget};
 use kube::{Api, Resource, ResourceExt, api::Patch};
-use windlass_api::{QuorumCluster, QuorumClusterStatus};
+use windlass_api::QuorumCluster;
 
 use crate::{
     actor::{Actor, TOUCHED, as_us, key, mark, touching},
@@ -17,7 +17,7 @@ use crate::{
 pub async fn touch(actor: Actor<'_>, resource: &QuorumCluster, observed: &Observed) -> Result<(), Error> {
     let Some(set) = &observed.set else { return Ok(()) };
     touch_workload(actor, observed).await?;
-    let upgrading = resource.status.as_ref().is_some_and(QuorumClusterStatus::is_upgrading);
+    let upgrading = resource.status.as_ref().is_some_and(|status| status.upgrade.is_some());
     if upgrading && budget::own(observed, set).is_none() && budget::taken(observed, set).is_none() {
         // What the predecessor may be about to create must be there already for its request to miss.
         budget::create(actor, resource, set, budget::nothing()).await?;

@@ -78,7 +78,7 @@ impl Asked for Ask<'_> {
 
     /// What is asked for all of it, then a tier's own. Hooks that run first have done so where these images have begun.
     fn elsewhere(&self) -> Vec<&ExternalGate> {
-        let hooks = |when: When| when == When::BeforeMember || !bug::active(Bug::HooksNotAwaited);
+        let hooks = |when: When| when == When::BeforeEachMember || !bug::active(Bug::HooksNotAwaited);
         let asked = |gate: &&ExternalGate| hooks(gate.when) && !(self.hooks_passed && gate.when == When::BeforeUpgrade);
         let own = self.tier.map(|(tier, _)| own(tier, self.view)).unwrap_or_default();
         self.view.gates.iter().filter(asked).chain(own).collect()

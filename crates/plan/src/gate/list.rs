@@ -82,7 +82,7 @@ impl<S: Asks> Gate<S> {
     });
 
     /// What people want to be asked elsewhere before every member.
-    pub const OTHERS: Self = Self::others(When::BeforeMember);
+    pub const OTHERS: Self = Self::others(When::BeforeEachMember);
 
     /// Nearly last: what has to run first does so when nothing else is in the way.
     pub const FIRST: Self = Self::others(When::BeforeUpgrade);

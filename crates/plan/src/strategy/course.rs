@@ -60,12 +60,12 @@ impl Course {
     pub fn asks(&self, when: When, members: usize) -> bool {
         let Some(under_way) = &self.under_way else {
             return match when {
-                When::BeforeMember | When::BeforeUpgrade => !self.at_rest,
+                When::BeforeEachMember | When::BeforeUpgrade => !self.at_rest,
                 When::AfterUpgrade => false,
             };
         };
         match when {
-            When::BeforeMember => true,
+            When::BeforeEachMember => true,
             When::BeforeUpgrade => under_way.gives_way,
             When::AfterUpgrade => !under_way.gives_way && under_way.done.len() >= members,
         }
@@ -89,12 +89,12 @@ mod tests {
 
     #[rstest]
     #[case::at_rest(Course { under_way: None, at_rest: true }, &[])]
-    #[case::wanted(Course::default(), &[When::BeforeMember, When::BeforeUpgrade])]
-    #[case::half_way(under_way(2, false), &[When::BeforeMember])]
-    #[case::all_done(under_way(3, false), &[When::BeforeMember, When::AfterUpgrade])]
-    #[case::another_one(under_way(3, true), &[When::BeforeMember, When::BeforeUpgrade])]
+    #[case::wanted(Course::default(), &[When::BeforeEachMember, When::BeforeUpgrade])]
+    #[case::half_way(under_way(2, false), &[When::BeforeEachMember])]
+    #[case::all_done(under_way(3, false), &[When::BeforeEachMember, When::AfterUpgrade])]
+    #[case::another_one(under_way(3, true), &[When::BeforeEachMember, When::BeforeUpgrade])]
     fn whose_word_counts(#[case] course: Course, #[case] asked: &[When]) {
-        for when in [When::BeforeMember, When::BeforeUpgrade, When::AfterUpgrade] {
+        for when in [When::BeforeEachMember, When::BeforeUpgrade, When::AfterUpgrade] {
             assert_eq!(course.asks(when, 3), asked.contains(&when), "{when:?}");
         }
     }

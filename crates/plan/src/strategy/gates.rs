@@ -89,7 +89,7 @@ where
 /// Why what was said elsewhere does not count any more: it was said before the last member was replaced and well again, or about another one.
 fn outdated(ask: &impl Ask, external: &ExternalGate) -> Option<Hold> {
     let asked = external.asked.as_ref().filter(|_| ask.under_way().is_some())?;
-    if external.outcome != Outcome::Pass || external.when != When::BeforeMember {
+    if external.outcome != Outcome::Pass || external.when != When::BeforeEachMember {
         return None;
     }
     let (name, next) = (&external.name, ask.member());

@@ -99,9 +99,3 @@ fn every_stage_says_what_has_not_happened() {
     assert_eq!(said.len(), StageKind::iter().count());
     assert!(said.iter().all(|text| text.contains("not")), "{said:?}");
 }
-
-#[rstest]
-fn a_stage_is_read_back_as_it_was_written(#[values("Replace", "Join", "Sync")] written: &str) {
-    let kind: StageKind = written.parse().expect("it is a stage");
-    assert_eq!(<&str>::from(kind), written);
-}

@@ -15,7 +15,7 @@ use crate::support::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use strum::IntoEnumIterator;
-use windlass_api::quorum_cluster::Deadlines;
+use windlass_api::quorum_cluster::upgrade::Deadlines;
 use windlass_plan::{Reason, rolling::known::stage::StageKind};
 use windlass_rehearsal::setting::{ETCD, EXECUTOR, OPENBAO, PD, Setting};
 use windlass_sim::{
@@ -57,7 +57,7 @@ impl Limited {
         let written = match self {
             Self::Stage(kind) => {
                 let stage = &status["upgrade"]["stage"];
-                assert_eq!(stage["name"], <&str>::from(kind), "{status}");
+                assert_eq!(stage["name"], json!(kind), "{status}");
                 &stage["since"]
             }
             Self::HandOver => &status["upgrade"]["pendingHandover"]["since"],

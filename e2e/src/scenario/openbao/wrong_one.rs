@@ -19,7 +19,7 @@ pub async fn run(trial: &mut Trial<'_>) -> Result<()> {
     trial.resource.waits_for(&["DisruptionBudgetTooLoose"], 60).await?;
     let told = trial.resource.seen().await?.message;
     ensure!(told.contains("delete it"), "the way out is not told: {told}");
-    let budgets: Api<PodDisruptionBudget> = Api::namespaced(trial.client(), &trial.namespace);
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(trial.site.client.clone(), &trial.namespace);
     budgets.delete(trial.application.name(), &DeleteParams::default()).await?;
     trial.finish(400).await
 }

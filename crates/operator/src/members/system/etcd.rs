@@ -3,7 +3,7 @@
 pub mod facts;
 
 use futures::{FutureExt, future::BoxFuture};
-use windlass_api::quorum_cluster::System;
+use windlass_api::quorum_cluster::system::System;
 use windlass_plan::{
     capabilities::{Capabilities, Credentials, HandOver},
     path,

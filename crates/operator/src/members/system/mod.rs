@@ -12,7 +12,10 @@ pub mod pd;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use windlass_api::quorum_cluster::{Http, System, SystemType};
+use windlass_api::quorum_cluster::{
+    http::Http,
+    system::{System, SystemType},
+};
 use windlass_plan::capabilities::Capabilities;
 use windlass_systems::{
     Timeouts, http as described,
@@ -113,7 +116,7 @@ pub async fn hand_over(line: Line<'_>, leader: &Peer, to: &str, limit: Duration)
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use windlass_api::quorum_cluster::System;
+    use windlass_api::quorum_cluster::system::System;
     use windlass_plan::capabilities::{Capabilities, Credentials, HandOver};
 
     use super::capabilities;

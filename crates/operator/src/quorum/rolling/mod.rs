@@ -6,7 +6,11 @@ pub mod view;
 pub mod withdraw;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use windlass_api::{QuorumCluster, QuorumClusterStatus, members, status::MemberStatus, translate};
+use windlass_api::{
+    QuorumCluster, QuorumClusterStatus,
+    status::members::{self, MemberStatus},
+    translate,
+};
 use windlass_plan::{
     Hold, MemberName, Plan, Record, Step, View, Want,
     rolling::{known::Rolling, permit, takeover},
@@ -58,7 +62,7 @@ impl Strategy for Rolling {
     }
 
     fn stand_down(resource: &QuorumCluster, view: &View, because: &Hold) -> Option<Plan> {
-        permit::stand_down(resource.spec.trigger.into(), view, because)
+        permit::stand_down(resource.spec.trigger, view, because)
     }
 
     fn take_over(want: &Want, view: &View, now: jiff::Timestamp) -> Option<(Step, Record)> {

@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use windlass_api::{
     QuorumClusterStatus,
-    status::{Adopted, Found, StrategySwitch},
+    status::{Adopted, StrategySwitch},
 };
 use windlass_plan::{
     Decision, Plan, Record, Step, View,
@@ -41,7 +41,7 @@ fn write_parked(status: &mut QuorumClusterStatus, parked: Option<Parked>) {
 fn adopted(observed: &Observed, view: &View) -> Adopted {
     let update = observed.set.as_ref().and_then(|set| set.spec.as_ref()).and_then(|spec| spec.update_strategy.as_ref());
     let partition = update.and_then(|update| update.rolling_update.as_ref()).and_then(|rolling| rolling.partition);
-    let strategy = observed.strategy.clone().map(Found);
+    let strategy = observed.strategy.clone();
     match view.workload.strategy {
         Strategy::OnDelete => Adopted { type_: "OnDelete".into(), partition: None, strategy },
         Strategy::RollingUpdate { .. } => Adopted { type_: "RollingUpdate".into(), partition, strategy },

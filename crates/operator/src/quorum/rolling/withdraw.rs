@@ -4,17 +4,14 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::ResourceExt;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
-use windlass_api::{
-    QuorumCluster,
-    quorum_cluster::{Order, Trigger},
-    translate,
-};
+use windlass_api::{QuorumCluster, translate};
 use windlass_plan::{
-    Decision, Hold, Step,
+    Decision, Hold, Order, Step,
     rolling::{
         known::{contest::Contest, parked::Parked, workload::Strategy},
         parking, permit,
     },
+    strategy::known::want::Trigger,
 };
 
 use crate::{
@@ -46,7 +43,7 @@ pub fn withdraw(
     };
     let (pods, owners) = (view::pods(&workload, observed), owners::of_strategy(set));
     let trigger = resource.raw.pointer("/spec/trigger").and_then(|written| Trigger::deserialize(written).ok());
-    let trigger = trigger.unwrap_or_default().into();
+    let trigger = trigger.unwrap_or_default();
     let read = serde_json::from_value(written.clone()).ok().and_then(|upgrade| translate::record(&upgrade).ok());
     if let Some(mut record) = read {
         let before = record.clone();
@@ -64,7 +61,7 @@ pub fn withdraw(
         read.and_then(|contest| translate::contest(&contest).ok()).unwrap_or_else(Contest::exhausted)
     });
     let mut after = contest.clone();
-    let order = written.pointer("/order").and_then(|written| Order::deserialize(written).ok()).map(translate::order);
+    let order = written.pointer("/order").and_then(|written| Order::deserialize(written).ok());
     let step = step(permit::withdraw_unrecorded(trigger, order, &workload, &pods, &owners, &mut after, hold));
     let value = json!(after.as_ref().map(translate::written_contest));
     let recorded = (after != contest).then_some(("contest", value));

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::{quorum::MemberName, strategy::known::want::Deadlines};
 
-/// What is being waited for.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr, strum::EnumIter,
-)]
+/// What is being waited for. The words are those of the status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::EnumIter)]
 pub enum StageKind {
     /// This member's pod was permitted to be replaced, until the new one is Ready.
     Replace,

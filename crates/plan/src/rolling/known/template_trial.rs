@@ -1,7 +1,9 @@
 //! Whether anybody has served from a template.
 
-/// A template is on trial until a member has served from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr)]
+use serde::{Deserialize, Serialize};
+
+/// A template is on trial until a member has served from it. The words are those of the status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TemplateTrial {
     /// None has yet.
     Running,

@@ -1,5 +1,7 @@
 //! What people ask for once, and what was given up.
 
+use serde::{Deserialize, Serialize};
+
 use crate::strategy::known::want::Target;
 
 /// Requests that were not answered yet.
@@ -24,8 +26,8 @@ pub struct GivenUp {
     pub because: Option<String>,
 }
 
-/// What happens instead of going on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr)]
+/// What happens instead of going on. The words are those of the status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Outcome {
     /// Everybody stays as they are.
     Stopped,

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Debug, Display};
 
+use serde::Serialize;
+
 use crate::{hold::Hold, quorum::MemberName, strategy::known::snapshot::Attempt};
 
 /// One act. Its text says to a person what is about to happen. Whoever carries it out adds the fence: uid and resourceVersion of what the
@@ -41,7 +43,7 @@ pub trait Step: Clone + Debug + Display + PartialEq + Eq + From<JobStep> {
 }
 
 /// Which act it is, by the name that conditions, events and metrics carry: those of all strategies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumIter, strum::EnumString, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::EnumIter, strum::EnumString, strum::IntoStaticStr)]
 pub enum StepKind {
     /// A Job takes a snapshot.
     SnapshotBegun,

@@ -7,6 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::{approval::Mode, path::Path, version::Version, window::Window};
 
@@ -49,32 +50,34 @@ impl Default for Deadlines {
     }
 }
 
-/// What makes an upgrade begin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What makes an upgrade begin. The words are those of the custom resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::VariantNames)]
 pub enum Trigger {
     /// Another version or image in the custom resource: the template is ours to write.
     #[default]
     Version,
-    /// Another template: Helm or Git writes it, under OnDelete, and we only replace the pods (X7).
+    /// Another template: Helm or Git writes it, under OnDelete also while nothing changes, and we only replace the pods (X7).
     Template,
 }
 
-/// Who goes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumString, strum::IntoStaticStr)]
+/// Who goes first. The words are those of the custom resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
 pub enum Order {
     /// Highest ordinal first, held by the StatefulSet's partition.
     ReverseOrdinal,
-    /// Followers first and the leader last, each pod deleted by us under OnDelete.
+    /// Followers first, from the highest ordinal down, and the leader last, so that leadership moves once; each pod deleted by us under
+    /// OnDelete.
     LeaderLast,
 }
 
-/// What is done by itself when a stage takes too long.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What is done by itself when a stage takes too long. The words are those of the custom resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::VariantNames)]
 pub enum OnDeadline {
     /// It stays as it is, and a person is called.
     #[default]
     Hold,
-    /// It goes back to where it came from, where that is no downgrade, and a person is called.
+    /// It goes back to where it came from, where that is no downgrade, and a person is called. The same target is not tried again before that
+    /// person says retry.
     RollBack,
 }
 

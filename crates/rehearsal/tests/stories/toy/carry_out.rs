@@ -4,8 +4,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::json;
 use windlass_api::{
-    QuorumCluster, QuorumClusterStatus, members,
-    status::{MemberStatus, Upgrade},
+    QuorumCluster, QuorumClusterStatus,
+    status::{
+        members::{self, MemberStatus},
+        upgrade::Upgrade,
+    },
 };
 use windlass_operator::{
     actor::Actor,

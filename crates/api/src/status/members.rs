@@ -1,11 +1,51 @@
 //! The members of a quorum as they were seen, for the status and for whoever looks before there is one.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use windlass_plan::{Fact, MemberName, Quorum};
 
-use crate::{
-    conditions::Tri,
-    status::{Lag, MemberStatus, Role},
-};
+use crate::{conditions::Tri, word::Written};
+
+/// One member as last seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberStatus {
+    /// The pod, and the member's name.
+    pub pod: String,
+    /// Leader, Follower or Unknown.
+    #[schemars(with = "String")]
+    pub role: Written<Role>,
+    /// The version that the running process reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// True, False or Unknown.
+    #[schemars(with = "String")]
+    pub healthy: Written<Tri>,
+    /// During an upgrade: InSync or Behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub lag: Option<Written<Lag>>,
+}
+
+/// What `role` of a member says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+pub enum Role {
+    /// It leads.
+    Leader,
+    /// Another one leads.
+    Follower,
+    /// Who leads is not known.
+    Unknown,
+}
+
+/// What `lag` of a member says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Lag {
+    /// It keeps up with the leader.
+    InSync,
+    /// It does not yet.
+    Behind,
+}
 
 /// Whether a member that is so far behind keeps up all the same.
 pub type InSync<'a> = &'a dyn Fn(&MemberName, u64) -> bool;
@@ -35,13 +75,12 @@ pub fn seen<'a>(
             }
             Some(Fact::Known(None) | Fact::Unknown(_)) | None => None,
         };
-        let word = |word: &'static str| word.to_owned();
         MemberStatus {
             pod: pod.to_string(),
-            role: word(role.into()),
+            role: Written::Known(role),
             version: member.and_then(|member| member.version.known()).map(ToString::to_string),
-            healthy: word(healthy.text()),
-            lag: lag.map(|lag| word(lag.into())),
+            healthy: Written::Known(healthy),
+            lag: lag.map(Written::Known),
         }
     };
     pods.map(describe).collect()
