@@ -242,7 +242,8 @@ fn h41_one_namespace_is_enough(#[case] scenario: Scenario) {
         "registry" => (of_one_namespace("registry"), |settings| only(settings, "registry")),
         _ => (of_one_namespace("secrets"), |settings| only(settings, "secrets")),
     };
-    let (outcome, refused) = run_with(&scenario, &[role], None, set);
+    let sees = self::role(include_str!("../../../../deploy/author-rights.yaml"), "windlass-policies", None);
+    let (outcome, refused) = run_with(&scenario, &[role, sees], None, set);
     assert!(refused.is_empty(), "{refused:?}");
     assert_eq!(outcome.fault(), None);
 }
@@ -278,6 +279,7 @@ fn of_one_namespace(namespace: &'static str) -> Binding {
 fn only(settings: &mut Settings, namespace: &str) {
     settings.namespace = Some(namespace.to_owned());
     settings.ignore_nodes = true;
+    settings.quorums_by_author = true;
     namespace.clone_into(&mut settings.lease_namespace);
     settings.login_tokens = Tokens::Requested { namespace: namespace.to_owned(), account: "windlass".to_owned() };
 }

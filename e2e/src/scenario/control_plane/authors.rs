@@ -100,7 +100,7 @@ pub async fn one_namespace(stage: &Stage) -> Result<()> {
     ] {
         ensure!(!may(words), "it may {words}");
     }
-    let words = ["--namespace", ALONE, "--login-account", "alone/windlass", "--ignore-nodes"];
+    let words = ["--namespace", ALONE, "--login-account", "alone/windlass", "--ignore-nodes", "--quorums-by-author"];
     let operator = stage.windlass.start_as("alone", LEASE_SECONDS, ALONE, &words).await?;
     quorum.settled("").await?;
     quorum.resource.waits_for(&["MembersUnknown"], 60).await?;
