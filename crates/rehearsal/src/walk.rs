@@ -342,7 +342,10 @@ impl Walk {
             // The others know of no such wish.
             15 if self.setting != PD => (Action::Elect(place), None),
             15 => (Action::Priority(place.clone(), 10), Some(Action::Priority(place, 0))),
-            16 => (if self.rng.one_in(2) { Action::DropWatches } else { Action::Compact }, None),
+            16 => {
+                let trouble = [Action::DropWatches, Action::Compact, Action::StillWatches];
+                (self.rng.pick(&trouble).cloned().unwrap_or(Action::DropWatches), None)
+            }
             _ => (self.operator_trouble(), None),
         };
         self.timeline.push(Moment { when, action });
@@ -941,6 +944,7 @@ mod tests {
     #[case::an_operator_is_killed("KillOperator(")]
     #[case::an_operator_freezes("FreezeOperator(")]
     #[case::watches_break("DropWatches")]
+    #[case::watches_stand_still("StillWatches")]
     #[case::a_snapshot("preUpgradeSnapshot")]
     #[case::its_jobs_are_slow("windlass:0.1.0\", CannotPull")]
     #[case::they_are_late("windlass:0.1.0\", NeverReady")]

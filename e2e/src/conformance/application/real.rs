@@ -17,6 +17,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     process::Child,
+    time::Instant,
 };
 use windlass_systems::{Network, Peer, Transport};
 
@@ -24,6 +25,9 @@ use super::{Application, Binaries, play::Which};
 
 /// A process that finds data it can't go with ends, and any other answers its peers: on a machine that takes longer nothing can be told.
 const SETTLED: Duration = Duration::from_mins(2);
+/// One that answers its peers may still end when it comes to what they have agreed on. Where they agree on nothing, it answers no client, and
+/// after so long it counts as one that stays.
+const ALONE: Duration = Duration::from_secs(10);
 /// A process that has heard a signal is killed after this time.
 const GRACE: Duration = Duration::from_mins(1);
 
@@ -37,23 +41,31 @@ pub(super) struct Real<'a, A> {
     application: PhantomData<A>,
 }
 
-/// Whether a process goes on until it answers there, rather than end.
-async fn stays(child: &mut Child, address: &str) -> Result<bool> {
+/// Whether a process goes on until it answers its clients, or for a while its peers, rather than end.
+async fn stays(child: &mut Child, [clients, peers]: [String; 2]) -> Result<bool> {
+    let mut since = None;
     loop {
+        let answered = answers(&clients).await;
+        if since.is_none() && answers(&peers).await {
+            since = Some(Instant::now());
+        }
         if child.try_wait()?.is_some() {
             return Ok(false);
         }
-        if tokio::time::timeout(Duration::from_secs(1), answers(address)).await.is_ok_and(|answered| answered.is_ok()) {
+        if answered || since.is_some_and(|since| since.elapsed() > ALONE) {
             return Ok(true);
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
-async fn answers(address: &str) -> std::io::Result<()> {
-    let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(b"GET /version HTTP/1.0\r\n\r\n").await?;
-    stream.read_u8().await.map(|_| ())
+async fn answers(address: &str) -> bool {
+    let ask = async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(b"GET /version HTTP/1.0\r\n\r\n").await?;
+        stream.read_u8().await
+    };
+    tokio::time::timeout(Duration::from_secs(1), ask).await.is_ok_and(|answered| answered.is_ok())
 }
 
 /// Where a member's process runs.
@@ -123,8 +135,7 @@ impl<'a, A: Application> Real<'a, A> {
             .with_context(|| format!("start {}", binary.display()))?;
         // Only a process that finds data can be of a version that does not fit it.
         if A::MAY_REFUSE && restarted {
-            let [_, peers] = self.addresses(member);
-            let settled = tokio::time::timeout(SETTLED, stays(&mut child, &peers)).await;
+            let settled = tokio::time::timeout(SETTLED, stays(&mut child, self.addresses(member))).await;
             if !settled
                 .with_context(|| format!("{member} neither ended nor answered: the machine is too slow to tell"))??
             {
