@@ -27,6 +27,8 @@ pub enum Bug {
     OutdatedTarget,
     /// A downgrade is taken for an upgrade.
     DowngradeUnnoticed,
+    /// An upgrade that goes back goes on when somebody newer has led since it turned round.
+    LedOnTheWayBack,
     /// Whether a way from one version to another exists is not asked.
     PathNotChecked,
     /// The next minor release is entered before the system as a whole has followed its members to the last one.

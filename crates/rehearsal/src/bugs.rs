@@ -58,6 +58,7 @@ const IN_PLAN: &[Bug] = &[
     Bug::FailedPullCounts,
     Bug::FailureIgnored,
     Bug::FollowsAnyTemplate,
+    Bug::LedOnTheWayBack,
     Bug::FollowsRollingUpdate,
     Bug::GivenUpForgotten,
     Bug::GivenUpNotAwaited,

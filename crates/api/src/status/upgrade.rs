@@ -64,7 +64,7 @@ pub struct Upgrade {
     /// The newest version that has led since it began, or may have while this resource could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub highest_led_version: Option<String>,
-    /// How often leadership was asked to move.
+    /// How often leadership was asked to move since the upgrade began, turned round, or somebody asked to go on.
     #[serde(default)]
     pub handover_count: i32,
     /// The hand-over that was asked for and has not been seen yet.

@@ -39,7 +39,8 @@ pub async fn refusal(actor: Actor<'_>, target: &TargetKind, plural: &str) -> Res
         unasked(actor.context, Policy::ServiceImages).await?
     } else {
         Some(format!(
-            "its resources are called {plural}, and the author's rights were asked for {said}: say it in spec.target.resource"
+            "its resources are called {plural}, and the author's rights were asked for {said}: an administrator can say so in \
+             spec.target.resource; others delete this ServiceImage and create it with that field"
         ))
     };
     Ok(why.map(|why| Hold::new(Reason::TargetNotAllowed, why)))

@@ -85,7 +85,11 @@ pub async fn unasked(context: &Context, policy: Policy) -> Result<Option<String>
             Err(error) => return Err(error),
         },
     };
-    let why = || format!("the ValidatingAdmissionPolicy {name} is not in force, which asks for the author's rights");
+    let why = || {
+        format!(
+            "the ValidatingAdmissionPolicy {name} is missing, or does not ask for the author's rights as this release needs it"
+        )
+    };
     Ok((!in_force).then(why))
 }
 

@@ -80,9 +80,9 @@ fn parting(resource: &QuorumCluster, observed: &Observed) -> Parting {
     let seen = view::as_it_stands(resource, observed);
     match seen.as_ref().and_then(|view| permit::leave(resource.spec.trigger, view)) {
         Some(Step::TakeBack { partition, .. }) => {
-            return Parting::last(Some(partition_patch(set, partition, Some(&adopted))));
+            return Parting::last(Some(partition_patch(set, partition)));
         }
-        Some(_) => return Parting::last(Some(strategy_patch(set, Strategy::OnDelete, None))),
+        Some(_) => return Parting::last(Some(strategy_patch(set, Strategy::OnDelete))),
         None => {}
     }
     if let Some(image) = seen.as_ref().and_then(poison::parting_image)
@@ -122,7 +122,7 @@ fn restoring(adopted: &Adopted, set: &StatefulSet, view: &View) -> Parting {
     let caught_up = view.workload.current_revision == view.workload.update_revision;
     match view.workload.strategy {
         Strategy::OnDelete if view.is_uniform() && holds && !caught_up => {
-            Parting { patch: Some(partition_patch(set, 0, Some(adopted))), last: false }
+            Parting { patch: Some(partition_patch(set, 0)), last: false }
         }
         // It concludes when all are ready; a set that is not is not waited for.
         Strategy::RollingUpdate { .. }
@@ -136,12 +136,26 @@ fn restoring(adopted: &Adopted, set: &StatefulSet, view: &View) -> Parting {
     }
 }
 
-/// What we replaced comes back as it was: the partition alone where nothing else of the strategy was touched, otherwise all of it.
+/// What was beside the partition when the set was found and is gone: one upgrade had it on OnDelete, and the next one on a partition again.
+fn lost(adopted: &Adopted, set: &StatefulSet) -> Vec<serde_json::Value> {
+    let block =
+        |strategy: &serde_json::Value| strategy.get("rollingUpdate").and_then(|block| block.as_object().cloned());
+    let found = adopted.strategy.as_ref().and_then(block).unwrap_or_default();
+    let now = set.spec.as_ref().and_then(|spec| block(&serde_json::to_value(spec.update_strategy.as_ref()?).ok()?));
+    let Some(now) = now else { return Vec::new() };
+    let lost = found.into_iter().filter(|(field, _)| field != "partition" && !now.contains_key(field));
+    let add = |(field, value)| json!({"op": "add", "path": format!("/spec/updateStrategy/rollingUpdate/{field}"), "value": value});
+    lost.map(add).collect()
+}
+
+/// What we replaced comes back as it was: the partition, and what else of its block is gone, where the type is the same, otherwise all of it.
 fn restoring_patch(adopted: &Adopted, set: &StatefulSet) -> Vec<serde_json::Value> {
     let now = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref()?.type_.as_deref());
     let partition = adopted.partition.unwrap_or(0);
     if now.unwrap_or("RollingUpdate") == adopted.type_ {
-        return partition_patch(set, u32::try_from(partition).unwrap_or(0), Some(adopted));
+        let mut patch = partition_patch(set, u32::try_from(partition).unwrap_or(0));
+        patch.extend(lost(adopted, set));
+        return patch;
     }
     let plain = match adopted.type_.as_str() {
         "OnDelete" => json!({"type": "OnDelete"}),
@@ -157,7 +171,7 @@ mod tests {
     use serde_json::{Value, json};
     use windlass_api::status::Adopted;
 
-    use super::{partition_patch, restoring_patch};
+    use super::restoring_patch;
 
     fn set(strategy: &Value) -> StatefulSet {
         serde_json::from_value(json!({
@@ -180,18 +194,20 @@ mod tests {
         assert_eq!(patch, [json!({"op": "add", "path": partition, "value": 1})]);
     }
 
-    /// One upgrade has the set on OnDelete, the next one on a partition again: nothing of what it was found with is lost on the way.
+    /// One upgrade had the set on OnDelete, the next one on a partition again.
     #[test]
-    fn all_of_the_block_comes_back_with_the_type() {
+    fn what_was_lost_on_the_way_comes_back() {
         let found = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "30%"}});
         let adopted = Adopted { type_: "RollingUpdate".into(), partition: None, strategy: Some(found) };
-        let held = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 3, "maxUnavailable": "30%"}});
-        let written = partition_patch(&set(&json!({"type": "OnDelete"})), 3, Some(&adopted));
-        assert_eq!(written, [json!({"op": "add", "path": "/spec/updateStrategy", "value": held})]);
-        let held = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 3}});
-        for known in [None, Some(&Adopted { type_: "OnDelete".into(), partition: None, strategy: None })] {
-            let written = partition_patch(&set(&json!({"type": "OnDelete"})), 3, known);
-            assert_eq!(written, [json!({"op": "add", "path": "/spec/updateStrategy", "value": held})]);
-        }
+        let block = "/spec/updateStrategy/rollingUpdate";
+        let held = json!({"op": "add", "path": format!("{block}/partition"), "value": 0});
+        let lost = json!({"op": "add", "path": format!("{block}/maxUnavailable"), "value": "30%"});
+        let now = |block: Value| set(&json!({"type": "RollingUpdate", "rollingUpdate": block}));
+        assert_eq!(restoring_patch(&adopted, &now(json!({"partition": 3}))), [held.clone(), lost]);
+        assert_eq!(
+            restoring_patch(&adopted, &now(json!({"partition": 3, "maxUnavailable": 1}))),
+            [held],
+            "it is theirs"
+        );
     }
 }

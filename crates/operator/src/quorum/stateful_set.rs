@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
 use kube::{Api, ResourceExt, api::Patch};
 use serde_json::json;
-use windlass_api::status::Adopted;
 use windlass_plan::{
     bug::{self, Bug},
     rolling::known::workload::Strategy,
@@ -22,11 +21,11 @@ use crate::{
 /// So often a partition is raised again at once after a conflict with the controller's status.
 const AT_ONCE: usize = 4;
 
-/// Sets the strategy that lets Kubernetes replace nobody. `adopted` is how the set was found.
-pub fn strategy_patch(set: &StatefulSet, strategy: Strategy, adopted: Option<&Adopted>) -> Vec<serde_json::Value> {
+/// Sets the strategy that lets Kubernetes replace nobody.
+pub fn strategy_patch(set: &StatefulSet, strategy: Strategy) -> Vec<serde_json::Value> {
     let update = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
     match strategy {
-        Strategy::RollingUpdate { partition } => partition_patch(set, partition, adopted),
+        Strategy::RollingUpdate { partition } => partition_patch(set, partition),
         Strategy::OnDelete if update.and_then(|update| update.type_.as_deref()) == Some("OnDelete") => Vec::new(),
         Strategy::OnDelete if bug::active(Bug::RollingUpdateLeftSet) => {
             vec![json!({"op": "replace", "path": "/spec/updateStrategy/type", "value": "OnDelete"})]
@@ -36,9 +35,8 @@ pub fn strategy_patch(set: &StatefulSet, strategy: Strategy, adopted: Option<&Ad
     }
 }
 
-/// Sets the partition, and nothing else of the strategy. The block is always explicit (H8). Where OnDelete stands, all of the block in which the
-/// set was found comes back with it: nobody else knows it any more.
-pub fn partition_patch(set: &StatefulSet, partition: u32, adopted: Option<&Adopted>) -> Vec<serde_json::Value> {
+/// Sets the partition, and nothing else of the strategy. The block is always explicit (H8).
+pub fn partition_patch(set: &StatefulSet, partition: u32) -> Vec<serde_json::Value> {
     let update = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
     if update.is_some_and(|update| update.rolling_update.is_some()) {
         return vec![json!({"op": "add", "path": "/spec/updateStrategy/rollingUpdate/partition", "value": partition})];
@@ -48,11 +46,8 @@ pub fn partition_patch(set: &StatefulSet, partition: u32, adopted: Option<&Adopt
             json!({"op": "add", "path": "/spec/updateStrategy/rollingUpdate", "value": {"partition": partition}}),
         ];
     }
-    let found = adopted.and_then(|adopted| adopted.strategy.as_ref()?.get("rollingUpdate"));
-    let mut block = found.filter(|block| block.is_object()).cloned().unwrap_or_else(|| json!({}));
-    block["partition"] = json!(partition);
     vec![json!({
-        "op": "add", "path": "/spec/updateStrategy", "value": {"type": "RollingUpdate", "rollingUpdate": block},
+        "op": "add", "path": "/spec/updateStrategy", "value": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}},
     })]
 }
 
@@ -65,7 +60,7 @@ pub async fn take_back(actor: Actor<'_>, observed: &Observed, set: &StatefulSet,
     let what = format!("statefulsets/{namespace}/{name}");
     let mut seen = Cow::Borrowed(set);
     for _ in 0..AT_ONCE {
-        match patch_set(actor, &seen, partition_patch(&seen, partition, None)).await {
+        match patch_set(actor, &seen, partition_patch(&seen, partition)).await {
             Err(error) if error.is_conflict() && !bug::active(Bug::HoldWaitsForALook) => {
                 let Some(now) = live::get(actor.context, &what, &api, &name).await? else { return Err(error) };
                 // In this order: whatever becomes of a pod after it was read shows in the status, and the write misses.
@@ -79,7 +74,7 @@ pub async fn take_back(actor: Actor<'_>, observed: &Observed, set: &StatefulSet,
             other => return other,
         }
     }
-    patch_set(actor, &seen, partition_patch(&seen, partition, None)).await
+    patch_set(actor, &seen, partition_patch(&seen, partition)).await
 }
 
 /// Whether these are the same pods, and the same of them are to stay: one that was made anew may be replaced already, and would be held on the

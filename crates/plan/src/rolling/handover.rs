@@ -26,11 +26,11 @@ use crate::{
 /// depose one after the other; where somebody can, it would not help either.
 const PATIENCE: u32 = 3;
 
-/// Whether it was asked so often in this upgrade that somebody should look: each time it moved, and came back before Kubernetes had replaced who
-/// had led. Nobody needs more than all members together may take. A person who says `resume` lets it go on for as long again.
+/// Whether it was asked so often since the upgrade began, turned round, or a person said `resume` or `retry`, that somebody should look: nobody
+/// needs more than all members together may take. Each time it moved, and came back before Kubernetes had replaced who had led.
 fn wanders(view: &View, record: &Record) -> bool {
     let most = u32::try_from(view.quorum.size()).unwrap_or(u32::MAX).saturating_mul(PATIENCE + 1);
-    record.hand_overs > 0 && record.hand_overs.is_multiple_of(most.max(1))
+    record.hand_overs >= most
 }
 
 /// Whether it was asked for as often as it may be.
@@ -110,6 +110,9 @@ pub(crate) fn hand_over(
         Ok(to) => to.name.clone(),
         Err(hold) => return Some(wait_or_halt(hold)),
     };
+    if view.resumed {
+        record.hand_overs = 0;
+    }
     let asked = record.hand_over.as_ref().filter(|asked| asked.pod == victim.name);
     if asked.is_some() && bug::active(Bug::HandOverNotVerified) {
         return None;
@@ -129,9 +132,9 @@ pub(crate) fn hand_over(
             wait(Hold::new(Reason::AwaitingHandOver, message), WATCHFUL)
         });
     }
-    if wanders(view, record) && !asks_again {
+    if asked.is_none() && wanders(view, record) && !asks_again {
         let message = format!(
-            "Windlass asked for a hand-over {} times in this upgrade, and leadership comes back to whoever is to be replaced next; now to {}",
+            "Windlass asked for a hand-over {} times, and leadership comes back to whoever is to be replaced next; now {} leads",
             record.hand_overs, victim.name
         );
         return Some(halt(Hold::new(Reason::HandOverFailed, message)));

@@ -205,6 +205,7 @@ impl strategy::Record for Record {
     fn forgive(&mut self) {
         self.stage = None;
         self.hand_over = None;
+        self.hand_overs = 0;
     }
 }
 

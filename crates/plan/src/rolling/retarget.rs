@@ -14,7 +14,12 @@ use crate::{
     rolling::{
         gates::{list, member},
         known::{
-            order::Order, record::Record, step::Decision, template_trial::TemplateTrial, view::View, workload::Pod,
+            order::Order,
+            record::Record,
+            step::Decision,
+            template_trial::TemplateTrial,
+            view::View,
+            workload::{Pod, Strategy},
         },
         mend, owners, poison,
         progress::note_completed,
@@ -93,6 +98,7 @@ pub(crate) fn revert(want: &Want, view: &View, record: &mut Record, partition: u
     }
     std::mem::swap(&mut record.from, &mut record.target);
     record.rolling_back = true;
+    record.hand_overs = 0;
     record.revision = None;
     record.template_trial = TemplateTrial::Running;
     record.completed.clear();
@@ -161,8 +167,11 @@ fn first(want: &Want, view: &View, record: &Record, now: Timestamp) -> Option<De
     if view.pods.is_empty() {
         return Some(wait(Hold::new(Reason::PodNotReady, "there are no pods"), SOON));
     }
-    // Who came to own the image since the upgrade began would write it back (H39). What is adopted as it stands is not written.
+    // Who came to own the image since the upgrade began would write it back (H39). What stands already is not written over.
+    let (workload, to) = (&view.workload, &want.target.image);
+    let stands = workload.image == *to && workload.images_agree && workload.strategy == Strategy::OnDelete;
     if want.trigger == Trigger::Version
+        && !stands
         && !is_adopted(want, view, record)
         && let Err(hold) = owners::leave_it_to_us(want, view)
     {

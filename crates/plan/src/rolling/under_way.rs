@@ -11,6 +11,7 @@ use crate::{
         retarget::{self, correct_version, is_revert, revert},
         roll::roll,
         template::{template_changed, write_template},
+        ways::may_go_on,
     },
     strategy::known::{
         decision::{halt, wait_or_halt},
@@ -58,6 +59,9 @@ pub(crate) fn under_way(
     if record.is_changed(view) {
         if record.revision.is_some() || (owners::is_set_back(view, record) && !view.resumed) {
             return halt(template_changed(view, record));
+        }
+        if let Err(hold) = may_go_on(want, record) {
+            return wait_or_halt(hold);
         }
         if record.order == Order::ReverseOrdinal {
             record.move_partition(partition, view.workload.replicas);

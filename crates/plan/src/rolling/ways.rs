@@ -31,6 +31,17 @@ pub(crate) fn not_below_led(want: &Want, record: &Record, to: &Version) -> Resul
     }
 }
 
+/// Whether an upgrade that turned round may go on going back: since then somebody newer may have led, whoever brought that about (H15).
+pub(crate) fn may_go_on(want: &Want, record: &Record) -> Result<(), Hold> {
+    if !record.rolling_back || bug::active(Bug::LedOnTheWayBack) {
+        return Ok(());
+    }
+    not_below_led(want, record, &record.target.version).map_err(|hold| {
+        let way_out = "a new value in spec.requests.abort leaves all members as they are, and another version can be asked for then";
+        Hold::new(hold.reason, format!("{}; {way_out}", hold.message))
+    })
+}
+
 pub(crate) fn path(want: &Want, view: &View, from: &Version, to: &Version) -> Result<(), Hold> {
     if bug::active(Bug::PathNotChecked) {
         return Ok(());

@@ -28,7 +28,7 @@ use windlass_plan::{
     },
 };
 
-use super::{mends::about_to_delete, owners};
+use super::{detours, mends::about_to_delete, owners};
 use crate::support::{
     self, NEW, NEWER, OLD, POSITION, decide, half_way, half_way_on_delete, image, member_mut, name, noon, pod_mut,
     record_mut, rest, resumed, revision, target, theirs, unknown, version, want,
@@ -581,7 +581,7 @@ fn leadership_that_comes_back_is_asked_to_move_only_so_often() {
         let decision = world.pass();
         if let Decision::Halt { on } = decision {
             assert_eq!((on.reason, world.count("HandOver")), (Reason::HandOverFailed, 12), "{on}");
-            world.view.resumed = true;
+            world.view.requests.retry = true;
             let _ = world.pass();
             assert_eq!(world.count("HandOver"), 13, "a person lets it go on");
             return;
@@ -591,6 +591,10 @@ fn leadership_that_comes_back_is_asked_to_move_only_so_often() {
         }
     }
     panic!("it never ends: {} hand-overs", world.count("HandOver"));
+}
+
+fn nobody_goes_back_once_somebody_newer_has_led() {
+    detours::somebody_newer_leads_on_the_way_back(World::on_delete);
 }
 
 fn a_hand_over_that_nobody_wants_any_more_is_not_finished() {
@@ -677,6 +681,7 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 #[case(Bug::OldMeasureCounts, what_was_measured_before_says_nothing_of_the_next_one)]
 #[case(Bug::YesForAll, a_yes_to_one_member_is_none_to_the_next)]
 #[case(Bug::BehindHidesSick, one_that_is_behind_hides_nobody)]
+#[case(Bug::LedOnTheWayBack, nobody_goes_back_once_somebody_newer_has_led)]
 #[case(Bug::HandOverUnbounded, leadership_that_stays_is_asked_to_move_only_so_often)]
 #[case(Bug::HandOverUnbounded, leadership_that_comes_back_is_asked_to_move_only_so_often)]
 #[case(Bug::AbortedHandOverFinished, a_hand_over_that_nobody_wants_any_more_is_not_finished)]

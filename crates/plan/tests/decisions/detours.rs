@@ -15,8 +15,8 @@ use windlass_plan::{
 };
 
 use crate::support::{
-    Answer, NEW, NEWER, OLD, answer, hold, image, member_mut, name, owned_by, owner, partition, question, target,
-    unknown, window, world::World,
+    Answer, NEW, NEWER, OLD, answer, hold, image, member_mut, name, owned_by, owner, partition, question, revision,
+    target, unknown, window, world::World,
 };
 
 use Answer::Halt;
@@ -41,6 +41,28 @@ fn an_upgrade_goes_back_while_nobody_new_has_led(#[case] count: usize, #[case] b
     assert_eq!(world.permits(), back, "only the replaced ones, highest first");
     assert_eq!(world.count("HandOver"), 0);
     assert_eq!((partition(&world.view), &world.view.evictions), (Some(3), &Evictions::Open));
+}
+
+/// Somebody newer is elected on the way back, by no doing of ours.
+#[rstest]
+fn nobody_goes_back_once_somebody_newer_has_led(#[values(World::new, World::on_delete)] begin: fn(u32, u32) -> World) {
+    somebody_newer_leads_on_the_way_back(begin);
+}
+
+pub fn somebody_newer_leads_on_the_way_back(begin: fn(u32, u32) -> World) {
+    let mut world = begin(5, 0);
+    world.run_until_replaced(3);
+    world.want.target = target(OLD);
+    let back = |world: &World| world.view.pods.iter().filter(|pod| pod.revision == revision(OLD)).count();
+    let before = back(&world);
+    let _ = world.run_until(|world| back(world) > before);
+    let (gone, newer) = (back(&world), world.view.pods.iter().find(|pod| pod.revision == revision(NEW)));
+    world.view.quorum.leader = Fact::Known(newer.expect("one is new").name.clone());
+    let decision = world.run();
+    assert_eq!((hold(&decision).reason, back(&world)), (Reason::DowngradeNotAllowed, gone), "{decision:?}");
+    world.want.allow_downgrade = true;
+    assert_eq!(world.run(), Decision::Done);
+    assert!(world.everybody_runs(OLD));
 }
 
 #[rstest]

@@ -27,23 +27,22 @@ pub async fn execute(
     step: &Step,
 ) -> Result<(), Error> {
     let resource = recorded.resource();
-    let adopted = resource.status.as_ref().and_then(|status| status.adopted.as_ref());
     match step {
         // Whoever calls has it done by a Job.
         Step::Job(_) => Ok(()),
         Step::WriteTemplate { image, strategy } => {
             let mut patch = images_patch(resource, set, image).map_err(|hold| Error::Gone(hold.message))?;
             if let Some(strategy) = strategy {
-                patch.extend(strategy_patch(set, *strategy, adopted));
+                patch.extend(strategy_patch(set, *strategy));
             }
             patch_set(actor, set, patch).await
         }
         Step::SwitchStrategy { partition } | Step::Permit { partition, .. } | Step::Park { partition } => {
-            patch_set(actor, set, partition_patch(set, *partition, adopted)).await
+            patch_set(actor, set, partition_patch(set, *partition)).await
         }
         Step::TakeBack { partition, .. } => take_back(actor, observed, set, *partition).await,
         Step::HandOver { from, to } => hand_over(actor, resource, observed, from, to).await,
-        Step::PutBackStrategy => patch_set(actor, set, strategy_patch(set, Strategy::OnDelete, None)).await,
+        Step::PutBackStrategy => patch_set(actor, set, strategy_patch(set, Strategy::OnDelete)).await,
         Step::DeletePod { pod, uid, .. } | Step::Replace { pod, uid, through: None, .. } => {
             delete_pod(actor, observed, set, pod, uid).await
         }

@@ -74,7 +74,7 @@ pub async fn undo(actor: Actor<'_>, observed: &Observed, set: &StatefulSet, step
     if let Step::TakeBack { partition, .. } = step {
         return take_back(actor, observed, set, *partition).await;
     }
-    patch_set(actor, set, strategy_patch(set, Strategy::OnDelete, None)).await
+    patch_set(actor, set, strategy_patch(set, Strategy::OnDelete)).await
 }
 
 fn step(decision: Option<Decision>) -> Option<Step> {

@@ -21,7 +21,7 @@ use crate::{
         handover,
         known::{record::Record, step::Step, view::View, workload::Pod},
         mend::{self, BEFORE_MEND},
-        ways::passable,
+        ways::{may_go_on, passable},
     },
     strategy::{
         gates::{first_objection, first_thing},
@@ -93,10 +93,11 @@ pub(crate) fn to_begin() -> impl Iterator<Item = &'static str> {
     firm.into_iter().chain(policies)
 }
 
-/// There is a way from what runs to the target (H15, H20). It is asked when an upgrade begins; one that is under way has been asked.
+/// There is a way from what runs to the target (H15, H20). It is asked when an upgrade begins; one that is under way has been asked, and for one
+/// that goes back it is over when somebody newer has led.
 fn version_path(ask: &Ask<'_>) -> Outcome {
-    if ask.record.is_some() {
-        return Outcome::Pass;
+    if let Some(record) = ask.record {
+        return may_go_on(ask.want, record).into();
     }
     if ask.view.quorum.members.known().is_none() {
         return members_known(ask.want, ask.view).into();

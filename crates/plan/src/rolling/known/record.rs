@@ -52,7 +52,7 @@ pub struct Record {
     pub completed: Vec<MemberName>,
     /// The newest version that has led: going below it is a downgrade of the data (H15).
     pub highest_led: Option<Version>,
-    /// Hand-overs that were asked for.
+    /// Hand-overs that were asked for since it began, turned round, or a person asked to go on.
     pub hand_overs: u32,
     /// The hand-over that was asked for and has not been seen yet. Its clock is its own: what other members do meanwhile does not
     /// start it again.
@@ -127,8 +127,8 @@ impl Record {
 
     /// Another target takes the place of the one before: what was learnt on the way to that stays known.
     pub(crate) fn instead_of(self, before: Self) -> Self {
-        let Self { highest_led, hand_overs, abandoned, snapshot, durations, .. } = before;
-        Self { highest_led, hand_overs, abandoned, snapshot, durations, ..self }
+        let Self { highest_led, abandoned, snapshot, durations, .. } = before;
+        Self { highest_led, abandoned, snapshot, durations, ..self }
     }
 
     /// Whether this member was seen to have reached where the leader was, not long ago.
