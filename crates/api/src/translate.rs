@@ -276,7 +276,7 @@ pub fn gate(gate: &GateState) -> GateStatus {
         name: gate.name.clone().into_owned(),
         state: gate.state.name().to_owned(),
         reason: gate.hold.as_ref().map(|hold| hold.reason.name().to_owned()),
-        message: Some(gate.message()).filter(|message| !message.is_empty()),
+        message: Some(crate::conditions::cut(&gate.message())).filter(|message| !message.is_empty()),
     }
 }
 
