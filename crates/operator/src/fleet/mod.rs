@@ -684,12 +684,19 @@ fn until(then: Timestamp, now: Timestamp) -> Duration {
 /// What was refused is tried again: a person sees why nothing moves, or why one that is deleted stays.
 async fn told_if_refused<T>(actor: Actor<'_>, name: &str, reason: Reason, done: Result<T, Error>) -> Result<T, Error> {
     if let Err(error) = &done
-        && error.class() == Class::Refused
+        && let Some(hold) = refused(error, reason)
         && let Some(Read::Clear(resource)) = read(actor, name).await?
     {
-        hold_back(actor, &resource, &Hold::new(reason, error.story()), Duration::ZERO).await?;
+        hold_back(actor, &resource, &hold, Duration::ZERO).await?;
     }
     done
+}
+
+/// What to say of a write that the API server will not make. That we may not make it is one reason of many.
+fn refused(error: &Error, reason: Reason) -> Option<Hold> {
+    let lacks_a_right = error.refusal().is_some();
+    let reason = if reason == Reason::TargetNotAllowed && !lacks_a_right { Reason::ApiServerRefused } else { reason };
+    (error.class() == Class::Refused || error.is_denied()).then(|| Hold::new(reason, error.story()))
 }
 
 /// Nothing to write to resources: say how it stands, if that is news.
@@ -739,5 +746,41 @@ async fn tell_plan(actor: Actor<'_>, resource: &ServiceImage, plan: &Plan) {
         Verdict::Done | Verdict::Going => {}
         Verdict::Wait(hold) => tell_if_new(actor, resource, hold, false).await,
         Verdict::Halt(hold) => tell_if_new(actor, resource, hold, true).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use rstest::rstest;
+    use windlass_plan::Reason;
+
+    use super::refused;
+    use crate::error::Error;
+
+    #[rstest]
+    #[case::no_right(
+        403,
+        "serviceimages.windlass.dev is forbidden",
+        Reason::TargetNotAllowed,
+        Some(Reason::TargetNotAllowed)
+    )]
+    #[case::not_valid(422, "status.batch: Invalid value", Reason::TargetNotAllowed, Some(Reason::ApiServerRefused))]
+    #[case::too_large(413, "Request entity too large", Reason::TargetNotAllowed, Some(Reason::ApiServerRefused))]
+    #[case::a_hook(422, "jobs.batch is invalid", Reason::AwaitingHook, Some(Reason::AwaitingHook))]
+    #[case::too_much_to_do(429, "too many requests", Reason::TargetNotAllowed, None)]
+    #[case::broken(500, "etcd is gone", Reason::TargetNotAllowed, None)]
+    fn what_is_said_of_a_refused_write_is_what_it_was_refused_for(
+        #[case] code: u16,
+        #[case] message: &str,
+        #[case] meant: Reason,
+        #[case] expected: Option<Reason>,
+    ) {
+        let answer = serde_json::json!({"code": code, "message": message});
+        let status: Status = serde_json::from_value(answer).unwrap();
+        let error = Error::kubernetes("status", "serviceimages/dicom", kube::Error::Api(Box::new(status)));
+        let said = refused(&error, meant);
+        assert_eq!(said.as_ref().map(|hold| hold.reason), expected);
+        assert!(said.is_none_or(|hold| hold.message.contains(message)));
     }
 }
