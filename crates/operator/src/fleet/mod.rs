@@ -39,6 +39,7 @@ use tokio::{sync::Notify, time::Instant};
 use windlass_api::{
     ServiceImage, ServiceImageStatus, fleet, reading,
     service_image::{Reserved, TargetKind},
+    status::OperatorClaim,
     translate,
 };
 use windlass_plan::{
@@ -315,12 +316,9 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
     let operator = match stand(actor, &recorded) {
         Stand::Held => None,
         Stand::Wait(pause) => return Ok(Tended::Again(pause)),
-        Stand::Claim(mut operator) => {
-            // Another of its name may have been deleted a moment ago, and with it what says what is on its way: nothing is settled before
-            // that has landed (H1).
-            operator.predecessor_done &= bug::active(Bug::RecreatedIsSettled);
-            let written =
-                owner::record(actor, &resource, ServiceImageStatus { operator: Some(operator), ..status }).await?;
+        Stand::Claim(operator) => {
+            let operator = Some(unsettled(operator));
+            let written = owner::record(actor, &resource, ServiceImageStatus { operator, ..status }).await?;
             owner::is_kept(&written)?;
             return Ok(Tended::Again(Duration::ZERO));
         }
@@ -403,6 +401,12 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         () = others.changed(actor) => Ok(Tended::Again(Duration::ZERO)),
         () = watch.run() => Ok(Tended::Again(RETRY_KIND)),
     }
+}
+
+/// A claim as it is written first. Another of its name may have been deleted a moment ago, and with it what says what is on its way: nothing is
+/// settled before that has landed (H1).
+fn unsettled(claim: OperatorClaim) -> OperatorClaim {
+    OperatorClaim { predecessor_done: claim.predecessor_done && bug::active(Bug::RecreatedIsSettled), ..claim }
 }
 
 /// Touches what is reserved, so that whatever is still on its way there misses (H1).

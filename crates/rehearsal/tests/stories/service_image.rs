@@ -545,10 +545,10 @@ fn e4_a_kind_that_never_says_deployed_goes_tier_by_tier() {
     assert!(order[..2].iter().all(|name| ["e", "f"].contains(&name.as_str())) && order.len() == 4, "{order:?}");
 }
 
-#[test]
-fn h1_another_service_image_of_that_name_is_not_settled_by_being_new() {
-    let wanted = document().pop().expect("a ServiceImage");
-    let timeline = vec![after(60, Action::Delete(subject())), after(1, Action::Create(wanted))];
+/// It is deleted and another one of its name created, which waits as for a predecessor that it can't name.
+fn recreated(another: Value, then: Option<Moment>) {
+    let mut timeline = vec![after(60, Action::Delete(subject())), after(1, Action::Create(another))];
+    timeline.extend(then);
     let outcome = run(document(), timeline);
     let claims: Vec<Value> =
         states(&outcome).iter().filter_map(|state| state.pointer("/status/operator").cloned()).collect();
@@ -559,6 +559,28 @@ fn h1_another_service_image_of_that_name_is_not_settled_by_being_new() {
         seen,
         [(json!(1), json!(false)), (json!(1), json!(true)), (json!(1), json!(false)), (json!(1), json!(true))]
     );
+}
+
+#[test]
+fn h1_another_service_image_of_that_name_is_not_settled_by_being_new() {
+    recreated(document().pop().expect("a ServiceImage"), None);
+}
+
+/// The same where it can't be read at first, which is mended before what was sent for the first one has landed.
+#[test]
+fn h1_nor_by_being_unreadable_at_first() {
+    let odd = json!({"overrides": [{"gate": "MaintenanceWindow", "until": "2030-01-01T00:00:00+99:99"}]});
+    let mut another = document().pop().expect("a ServiceImage");
+    another["spec"]["gates"] = odd;
+    recreated(another, Some(after(2, spec(&json!({"gates": {"overrides": []}})))));
+}
+
+#[test]
+fn taking_a_new_claim_for_settled_is_caught() {
+    use crate::support::is_noticed;
+    use windlass_plan::bug::Bug;
+    is_noticed(Bug::RecreatedIsSettled, h1_another_service_image_of_that_name_is_not_settled_by_being_new);
+    is_noticed(Bug::RecreatedIsSettled, h1_nor_by_being_unreadable_at_first);
 }
 
 /// One leaves the selector between the last look at it and the write, while watches break off. How often it was written to since.
