@@ -340,9 +340,14 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
             let settled = settle(actor, &target, &Pen::of(&resource), &status.batch).await;
             told_if_refused(actor, name, Reason::TargetNotAllowed, settled).await?;
         }
+        if is_deleted(&resource) {
+            // Nobody reads its status after this: that it may not be written any more must not keep it for ever.
+            return let_go(actor, &resource).await;
+        }
         let operator = operator.or(status.operator.clone());
         let settled = ServiceImageStatus { operator, batch: Vec::new(), intents: Vec::new(), ..status };
-        owner::record(actor, &resource, settled).await?;
+        let recorded = owner::record(actor, &resource, settled).await;
+        told_if_refused(actor, name, Reason::TargetNotAllowed, recorded).await?;
         return Ok(Tended::Again(Duration::ZERO));
     }
     if is_deleted(&resource) {
