@@ -561,6 +561,42 @@ fn recreated(another: Value, then: Option<Moment>) {
     );
 }
 
+/// Half way through its tier it has v2; then somebody replaces it by one without an image, and the operator starts anew.
+fn one_that_lost_its_image_before_a_restart() {
+    let mut half = tier("", "v2", 0);
+    half["canary"] = json!([{"percent": 50, "soak": "5m"}]);
+    let objects = objects([dicom("a", "", Some("v1")), dicom("b", "", Some("v1"))], service_image(json!([half])));
+    let service = &stamping::service_without_deployed;
+    let undisturbed = run_beside(objects.clone(), vec![], Ending::Ready, service);
+    let first = undisturbed.journal.iter().find_map(|entry| match &entry.event {
+        Event::Write(change) if trial::is_ours(&change.user) && change.resource == stamping::one("").resource => {
+            Some(change.name.clone())
+        }
+        Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,
+    });
+    let first = first.expect("one goes first");
+    let lost = vec![after(60, patch(&first, json!({"spec": {"image": null}}))), after(0, Action::KillOperator(0))];
+    let outcome = run_beside(objects, lost, Ending::Ready, service);
+    assert_eq!(images(&outcome), ["a", "b"].map(|name| (name.to_owned(), image("v2"))).into());
+    let went_back = outcome.journal.iter().any(|entry| match &entry.event {
+        Event::Write(change) if change.name == first && trial::is_ours(&change.user) => {
+            change.after.as_deref().is_some_and(|object| object["spec"]["image"] == image("v1"))
+        }
+        Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => false,
+    });
+    assert!(!went_back, "it goes forward only");
+}
+
+#[test]
+fn e5_one_that_lost_its_image_before_a_restart_goes_forward_only() {
+    one_that_lost_its_image_before_a_restart();
+}
+
+#[test]
+fn forgetting_that_one_had_an_image_is_caught() {
+    crate::support::is_noticed(windlass_plan::bug::Bug::LostImageForgotten, one_that_lost_its_image_before_a_restart);
+}
+
 #[test]
 fn h1_another_service_image_of_that_name_is_not_settled_by_being_new() {
     recreated(document().pop().expect("a ServiceImage"), None);
