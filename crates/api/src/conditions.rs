@@ -90,7 +90,7 @@ pub fn conditions(before: &[Condition], verdict: &Verdict, generation: i64, now:
 const LONGEST: usize = 4096;
 
 /// A message, cut where it is too long.
-fn cut(message: &str) -> String {
+pub(crate) fn cut(message: &str) -> String {
     match message.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", message.get(..end).unwrap_or_default()),
         None => message.to_owned(),
@@ -146,7 +146,10 @@ pub fn mention(conditions: &[Condition], reason: Reason) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use windlass_plan::Reason;
+    use windlass_plan::{
+        Hold, Reason,
+        gate::{GateState, State},
+    };
 
     use super::{ConditionType, Timestamp, Tri, Verdict, Word, conditions};
 
@@ -164,6 +167,10 @@ mod tests {
         );
         assert_eq!(said.message.chars().count(), super::LONGEST + 1);
         assert!(said.message.ends_with('…'));
+        let hold = Some(Hold::new(Reason::AnalysisFailed, long));
+        let asked = GateState { name: "Analysis/errors".into(), state: State::Unknown, hold, overridden_until: None };
+        let said = crate::translate::gate(&asked).message.unwrap_or_default();
+        assert_eq!(said.chars().count(), super::LONGEST + 1, "nor in what a gate says");
     }
 
     #[test]

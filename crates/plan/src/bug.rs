@@ -225,6 +225,8 @@ pub enum Bug {
     TierBelowCompletes,
     /// A resource that served and lost its image is taken for a new one.
     LostImageIsNew,
+    /// The same after a restart, although what we wrote on it tells that it had one.
+    LostImageForgotten,
     /// A late resource on the old image leaves its tier complete.
     LateOneUnnoticed,
     /// Times and rounds are believed that whoever owns a resource may have written.

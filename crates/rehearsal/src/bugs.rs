@@ -198,6 +198,7 @@ fn is_of_fleets(bug: Bug) -> bool {
             | Bug::StampUnfenced
             | Bug::ReservedNotTouched
             | Bug::UntoldIsNew
+            | Bug::LostImageForgotten
             | Bug::StaleReady
             | Bug::RecreatedIsSettled
             | Bug::DeadWatchBelieved

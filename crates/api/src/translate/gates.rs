@@ -11,7 +11,9 @@ use windlass_plan::{
 };
 
 use super::{duration, invalid};
-use crate::{gates::MaintenanceWindow, quorum_cluster::gates::Gates, status::gates::GateStatus, word::Written};
+use crate::{
+    conditions::cut, gates::MaintenanceWindow, quorum_cluster::gates::Gates, status::gates::GateStatus, word::Written,
+};
 
 /// All of them.
 pub(crate) fn windows(windows: &[MaintenanceWindow]) -> Result<Vec<Window>, Hold> {
@@ -53,7 +55,7 @@ pub fn gate(gate: &GateState) -> GateStatus {
         name: gate.name.clone().into_owned(),
         state: Written::Known(gate.state),
         reason: gate.hold.as_ref().map(|hold| hold.reason.into()),
-        message: Some(gate.message()).filter(|message| !message.is_empty()),
+        message: Some(cut(&gate.message())).filter(|message| !message.is_empty()),
     }
 }
 

@@ -203,8 +203,9 @@ impl Contract {
         selector.ok().filter(|selector| !selector.trim().is_empty())
     }
 
-    /// Whether it has served. What does not say may have, where it has an image (X1). Where it was seen before it is what it was then: new until
-    /// it says otherwise or is up to date, and never new again.
+    /// Whether it has served. What does not say may have, where it has an image, or had one of ours (X1): whoever forges that it had keeps only
+    /// itself from counting as new. Where it was seen before it is what it was then: new until it says otherwise or is up to date, and never
+    /// new again.
     fn served(&self, seen: &Seen<'_>, before: Option<&Item>, progress: &Fact<Progress>) -> bool {
         let told = match &self.deployed {
             Some(deployed) => holds(deployed, seen.object).ok(),
@@ -216,8 +217,10 @@ impl Contract {
         };
         told.unwrap_or_else(|| {
             let has_image = self.pen.image(seen.object).is_some_and(|image| !image.is_empty());
+            let had_image =
+                || Stamped::on(seen.object).is_some_and(|stamped| stamped.by.as_ref() == Some(&self.pen.uid));
             let may_have = match before.map(|before| before.deployed) {
-                None => has_image,
+                None => has_image || (had_image() && !bug::active(Bug::LostImageForgotten)),
                 Some(true) => true,
                 Some(false) => has_image && progress.is(&Progress::Ready),
             };
@@ -404,11 +407,26 @@ mod tests {
         assert!(matches!(&item.progress, Fact::Unknown(why) if why.contains(missing)), "{:?}", item.progress);
     }
 
+    /// Without an image, and with what is written with one.
+    #[expect(clippy::needless_pass_by_value, reason = "tests write the JSON in place")]
+    fn stamped(by: Value) -> Value {
+        json!({"stamped": {"by": by["by"], "image": by["image"], "at": "2026-01-01T00:00:00Z", "round": 1}})
+    }
+
     #[rstest]
     #[case::says_nothing_and_has_an_image(json!({"image": "r/d:v1"}), json!({}), None, true)]
     #[case::is_new_and_has_none(json!({}), json!({}), None, false)]
     #[case::says_no(json!({"image": "r/d:v1"}), json!({"conditions": [{"type": "Deployed", "status": "False"}]}), None, false)]
     #[case::says_yes_and_lost_its_image(json!({}), json!({"conditions": [{"type": "Deployed", "status": "True"}]}), None, true)]
+    #[case::we_gave_it_one_and_it_lost_it(stamped(json!({"by": "5eed", "image": "r/d:v2"})), json!({}), None, true)]
+    #[case::another_gave_it_one_and_it_lost_it(stamped(json!({"by": "0dd", "image": "r/d:v2"})), json!({}), None, false)]
+    #[case::we_gave_it_one_and_it_says_no(
+        stamped(json!({"by": "5eed", "image": "r/d:v2"})),
+        json!({"conditions": [{"type": "Deployed", "status": "False"}]}),
+        None,
+        false
+    )]
+    #[case::was_new_and_lost_what_we_gave_it(stamped(json!({"by": "5eed", "image": "r/d:v2"})), json!({}), Some(false), false)]
     #[case::can_not_tell(json!({"image": "r/d:v1"}), json!({"conditions": [{"type": "Deployed", "status": "Unknown"}]}), None, true)]
     #[case::had_served_and_lost_its_image(json!({}), json!({}), Some(true), true)]
     #[case::was_new_and_says_nothing_yet(json!({"image": "r/d:v1"}), json!({}), Some(false), false)]
@@ -419,14 +437,17 @@ mod tests {
         true
     )]
     fn e4_h38_who_may_have_served_counts_as_one_that_has(
-        #[case] spec: Value,
+        #[case] mut spec: Value,
         #[case] status: Value,
         #[case] was: Option<bool>,
         #[case] expected: bool,
     ) {
         let contract = contract(json!({}));
         let before = was.map(|deployed| Item { deployed, ..contract.item(&dicom(json!({}), json!({})), None) });
-        assert_eq!(contract.item(&dicom(spec, status), before.as_ref()).deployed, expected);
+        let stamped = spec.as_object_mut().unwrap().remove("stamped");
+        let mut object = dicom(spec, status);
+        object.metadata.annotations = stamped.map(|stamped| [(super::STAMPED.to_owned(), stamped.to_string())].into());
+        assert_eq!(contract.item(&object, before.as_ref()).deployed, expected);
     }
 
     #[rstest]

@@ -39,6 +39,7 @@ use tokio::{sync::Notify, time::Instant};
 use windlass_api::{
     ServiceImage, ServiceImageStatus, fleet, reading,
     service_image::{Reserved, TargetKind},
+    status::OperatorClaim,
     translate,
 };
 use windlass_plan::{
@@ -315,12 +316,9 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
     let operator = match stand(actor, &recorded) {
         Stand::Held => None,
         Stand::Wait(pause) => return Ok(Tended::Again(pause)),
-        Stand::Claim(mut operator) => {
-            // Another of its name may have been deleted a moment ago, and with it what says what is on its way: nothing is settled before
-            // that has landed (H1).
-            operator.predecessor_done &= bug::active(Bug::RecreatedIsSettled);
-            let written =
-                owner::record(actor, &resource, ServiceImageStatus { operator: Some(operator), ..status }).await?;
+        Stand::Claim(operator) => {
+            let operator = Some(unsettled(operator));
+            let written = owner::record(actor, &resource, ServiceImageStatus { operator, ..status }).await?;
             owner::is_kept(&written)?;
             return Ok(Tended::Again(Duration::ZERO));
         }
@@ -342,9 +340,14 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
             let settled = settle(actor, &target, &Pen::of(&resource), &status.batch).await;
             told_if_refused(actor, name, Reason::TargetNotAllowed, settled).await?;
         }
+        if is_deleted(&resource) {
+            // Nobody reads its status after this: that it may not be written any more must not keep it for ever.
+            return let_go(actor, &resource).await;
+        }
         let operator = operator.or(status.operator.clone());
         let settled = ServiceImageStatus { operator, batch: Vec::new(), intents: Vec::new(), ..status };
-        owner::record(actor, &resource, settled).await?;
+        let recorded = owner::record(actor, &resource, settled).await;
+        told_if_refused(actor, name, Reason::TargetNotAllowed, recorded).await?;
         return Ok(Tended::Again(Duration::ZERO));
     }
     if is_deleted(&resource) {
@@ -403,6 +406,12 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         () = others.changed(actor) => Ok(Tended::Again(Duration::ZERO)),
         () = watch.run() => Ok(Tended::Again(RETRY_KIND)),
     }
+}
+
+/// A claim as it is written first. Another of its name may have been deleted a moment ago, and with it what says what is on its way: nothing is
+/// settled before that has landed (H1).
+fn unsettled(claim: OperatorClaim) -> OperatorClaim {
+    OperatorClaim { predecessor_done: claim.predecessor_done && bug::active(Bug::RecreatedIsSettled), ..claim }
 }
 
 /// Touches what is reserved, so that whatever is still on its way there misses (H1).
@@ -683,12 +692,19 @@ fn until(then: Timestamp, now: Timestamp) -> Duration {
 /// What was refused is tried again: a person sees why nothing moves, or why one that is deleted stays.
 async fn told_if_refused<T>(actor: Actor<'_>, name: &str, reason: Reason, done: Result<T, Error>) -> Result<T, Error> {
     if let Err(error) = &done
-        && error.class() == Class::Refused
+        && let Some(hold) = refused(error, reason)
         && let Some(Read::Clear(resource)) = read(actor, name).await?
     {
-        hold_back(actor, &resource, &Hold::new(reason, error.story()), Duration::ZERO).await?;
+        hold_back(actor, &resource, &hold, Duration::ZERO).await?;
     }
     done
+}
+
+/// What to say of a write that the API server will not make. That we may not make it is one reason of many.
+fn refused(error: &Error, reason: Reason) -> Option<Hold> {
+    let lacks_a_right = error.refusal().is_some();
+    let reason = if reason == Reason::TargetNotAllowed && !lacks_a_right { Reason::ApiServerRefused } else { reason };
+    (error.class() == Class::Refused || error.is_denied()).then(|| Hold::new(reason, error.story()))
 }
 
 /// Nothing to write to resources: say how it stands, if that is news.
@@ -737,5 +753,41 @@ async fn tell_plan(actor: Actor<'_>, resource: &ServiceImage, plan: &Plan) {
         Verdict::Done | Verdict::Going => {}
         Verdict::Wait(hold) => tell_if_new(actor, resource, hold, false).await,
         Verdict::Halt(hold) => tell_if_new(actor, resource, hold, true).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use rstest::rstest;
+    use windlass_plan::Reason;
+
+    use super::refused;
+    use crate::error::Error;
+
+    #[rstest]
+    #[case::no_right(
+        403,
+        "serviceimages.windlass.dev is forbidden",
+        Reason::TargetNotAllowed,
+        Some(Reason::TargetNotAllowed)
+    )]
+    #[case::not_valid(422, "status.batch: Invalid value", Reason::TargetNotAllowed, Some(Reason::ApiServerRefused))]
+    #[case::too_large(413, "Request entity too large", Reason::TargetNotAllowed, Some(Reason::ApiServerRefused))]
+    #[case::a_hook(422, "jobs.batch is invalid", Reason::AwaitingHook, Some(Reason::AwaitingHook))]
+    #[case::too_much_to_do(429, "too many requests", Reason::TargetNotAllowed, None)]
+    #[case::broken(500, "etcd is gone", Reason::TargetNotAllowed, None)]
+    fn what_is_said_of_a_refused_write_is_what_it_was_refused_for(
+        #[case] code: u16,
+        #[case] message: &str,
+        #[case] meant: Reason,
+        #[case] expected: Option<Reason>,
+    ) {
+        let answer = serde_json::json!({"code": code, "message": message});
+        let status: Status = serde_json::from_value(answer).unwrap();
+        let error = Error::kubernetes("status", "serviceimages/dicom", kube::Error::Api(Box::new(status)));
+        let said = refused(&error, meant);
+        assert_eq!(said.as_ref().map(|hold| hold.reason), expected);
+        assert!(said.is_none_or(|hold| hold.message.contains(message)));
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use windlass_api::{ServiceImage, fleet, reading};
 use windlass_plan::Hold;
 
-use super::settle_odd;
+use super::{settle_odd, unsettled};
 use crate::{
     actor::Actor,
     error::Error,
@@ -27,7 +27,7 @@ pub async fn look(actor: Actor<'_>, hold: &Hold, resource: &Whole<ServiceImage>)
         Stand::Held | Stand::Touch(_) => {}
         Stand::Wait(pause) => return Ok(Some(pause)),
         Stand::Claim(operator) => {
-            of.write_status(actor, json!({ "operator": operator })).await?;
+            of.write_status(actor, json!({ "operator": unsettled(operator) })).await?;
             return Ok(Some(Duration::ZERO));
         }
     }

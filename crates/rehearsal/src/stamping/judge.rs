@@ -53,10 +53,15 @@ fn claimed(fleet: &Value) -> Option<Timestamp> {
     fleet.pointer("/status/operator/since").and_then(Value::as_str)?.parse().ok()
 }
 
+/// What was written on it with its image.
+fn stamp(dicom: &Value) -> Option<Value> {
+    let stamped = dicom.pointer("/metadata/annotations/windlass.dev~1stamped").and_then(Value::as_str)?;
+    serde_json::from_str(stamped).ok()
+}
+
 /// When the stamp that it has was decided. A process that took over from itself may have sent it before that.
 fn decided(dicom: &Value) -> Option<Timestamp> {
-    let stamped = dicom.pointer("/metadata/annotations/windlass.dev~1stamped").and_then(Value::as_str)?;
-    serde_json::from_str::<Value>(stamped).ok()?["at"].as_str()?.parse().ok()
+    stamp(dicom)?["at"].as_str()?.parse().ok()
 }
 
 /// What is known of a Dicom while the journal is read.
@@ -174,7 +179,12 @@ impl Court {
         let began_blank = same.map_or_else(|| image_of(after).is_none(), |known| !known.served);
         let served = match deployed(after) {
             Some(says) => says,
-            None => has_served(after) && (!began_blank || is_ready(after)),
+            // Who lost its image still says whose it had.
+            None if image_of(after).is_none() => {
+                let had_ours = || stamp(after).is_some_and(|stamp| stamp["by"] == self.fleet["metadata"]["uid"]);
+                same.is_some_and(|known| known.served) && had_ours()
+            }
+            None => !began_blank || is_ready(after),
         };
         if is_ready(after) {
             well.extend(image_of(after).map(str::to_owned));
@@ -241,7 +251,8 @@ impl Court {
     /// Who has served gets its tier's image and no other; the ServiceImage as it was last seen to be.
     fn direction(&mut self, name: &str, before: &Value, after: &Value, at: Timestamp) {
         let current = self.fleet.pointer("/status/observedGeneration") == self.fleet.pointer("/metadata/generation");
-        let Some(tier) = tier_of(&self.fleet, before).filter(|_| current && has_served(before)) else { return };
+        let served = has_served(before) || self.dicoms.get(name).is_some_and(|known| known.served);
+        let Some(tier) = tier_of(&self.fleet, before).filter(|_| current && served) else { return };
         let wanted = image_for(&self.fleet, tier).to_owned();
         if image_of(after) != Some(wanted.as_str()) {
             self.object(at, &format!("{name} has served and got {:?} instead of {wanted}", image_of(after)));

@@ -83,7 +83,7 @@ mod tests {
 
     use super::{DICOMS, ODD};
     use crate::{
-        stamping::{FLEETS, NAME, scenario},
+        stamping::{FLEETS, NAME, TOUCHED, scenario},
         trial::Scenario,
     };
 
@@ -115,7 +115,17 @@ mod tests {
             "admission that denies",
             &|action| matches!(action, Action::FreezeFields { fields, .. } if !fields.is_empty()),
         );
+        often(
+            "touches that are refused",
+            &|action| matches!(action, Action::FreezeFields { fields, .. } if fields.iter().any(|field| field == TOUCHED)),
+        );
         often("annotations at their limit", &|action| says(patches(action, DICOMS), "xxxx"));
+        often("an image that is removed", &|action| {
+            patches(action, DICOMS).is_some_and(|patch| patch.pointer("/spec/image") == Some(&Value::Null))
+        });
+        often("a forged stamp", &|action| says(patches(action, DICOMS), "windlass.dev/stamped"));
+        often("a selector that is left", &|action| says(patches(action, DICOMS), "\"managed\":\"no\""));
+        often("and come back to", &|action| says(patches(action, DICOMS), "\"managed\":null"));
         often("status times", &|action| writes_status(action, DICOMS).is_some());
         often("a status that says nothing", &|action| says(writes_status(action, DICOMS), "\"conditions\":[]"));
         often("a dead watch", &|action| matches!(action, Action::StillWatches));
@@ -125,5 +135,18 @@ mod tests {
         often("a kind that goes", &|action| matches!(action, Action::Delete(target) if target.name == DICOMS));
         often("and comes back", &|action| creates(action, "CustomResourceDefinition"));
         often("another one of its name", &|action| matches!(action, Action::Delete(target) if target.name == NAME));
+        let begin = |what: &str, is: &dyn Fn(&Value) -> bool| {
+            let of =
+                |walk: &&Scenario| walk.objects.iter().any(|object| object["kind"] == "ServiceImage" && is(object));
+            let count = walks.iter().filter(of).count();
+            assert!(count > 20, "{what}: {count}");
+        };
+        begin("lanes", &|fleet| fleet.pointer("/spec/spread/maxInFlight").is_some());
+        begin("equal priorities", &|fleet| {
+            let tiers = fleet.pointer("/spec/tiers").and_then(Value::as_array).into_iter().flatten();
+            let mut priorities: Vec<_> = tiers.map(|tier| tier["priority"].as_i64()).collect();
+            priorities.sort_unstable();
+            priorities.windows(2).any(|pair| pair[0] == pair[1])
+        });
     }
 }

@@ -545,10 +545,10 @@ fn e4_a_kind_that_never_says_deployed_goes_tier_by_tier() {
     assert!(order[..2].iter().all(|name| ["e", "f"].contains(&name.as_str())) && order.len() == 4, "{order:?}");
 }
 
-#[test]
-fn h1_another_service_image_of_that_name_is_not_settled_by_being_new() {
-    let wanted = document().pop().expect("a ServiceImage");
-    let timeline = vec![after(60, Action::Delete(subject())), after(1, Action::Create(wanted))];
+/// It is deleted and another one of its name created, which waits as for a predecessor that it can't name.
+fn recreated(another: Value, then: Option<Moment>) {
+    let mut timeline = vec![after(60, Action::Delete(subject())), after(1, Action::Create(another))];
+    timeline.extend(then);
     let outcome = run(document(), timeline);
     let claims: Vec<Value> =
         states(&outcome).iter().filter_map(|state| state.pointer("/status/operator").cloned()).collect();
@@ -559,6 +559,64 @@ fn h1_another_service_image_of_that_name_is_not_settled_by_being_new() {
         seen,
         [(json!(1), json!(false)), (json!(1), json!(true)), (json!(1), json!(false)), (json!(1), json!(true))]
     );
+}
+
+/// Half way through its tier it has v2; then somebody replaces it by one without an image, and the operator starts anew.
+fn one_that_lost_its_image_before_a_restart() {
+    let mut half = tier("", "v2", 0);
+    half["canary"] = json!([{"percent": 50, "soak": "5m"}]);
+    let objects = objects([dicom("a", "", Some("v1")), dicom("b", "", Some("v1"))], service_image(json!([half])));
+    let service = &stamping::service_without_deployed;
+    let undisturbed = run_beside(objects.clone(), vec![], Ending::Ready, service);
+    let first = undisturbed.journal.iter().find_map(|entry| match &entry.event {
+        Event::Write(change) if trial::is_ours(&change.user) && change.resource == stamping::one("").resource => {
+            Some(change.name.clone())
+        }
+        Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => None,
+    });
+    let first = first.expect("one goes first");
+    let lost = vec![after(60, patch(&first, json!({"spec": {"image": null}}))), after(0, Action::KillOperator(0))];
+    let outcome = run_beside(objects, lost, Ending::Ready, service);
+    assert_eq!(images(&outcome), ["a", "b"].map(|name| (name.to_owned(), image("v2"))).into());
+    let went_back = outcome.journal.iter().any(|entry| match &entry.event {
+        Event::Write(change) if change.name == first && trial::is_ours(&change.user) => {
+            change.after.as_deref().is_some_and(|object| object["spec"]["image"] == image("v1"))
+        }
+        Event::Write(_) | Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => false,
+    });
+    assert!(!went_back, "it goes forward only");
+}
+
+#[test]
+fn e5_one_that_lost_its_image_before_a_restart_goes_forward_only() {
+    one_that_lost_its_image_before_a_restart();
+}
+
+#[test]
+fn forgetting_that_one_had_an_image_is_caught() {
+    crate::support::is_noticed(windlass_plan::bug::Bug::LostImageForgotten, one_that_lost_its_image_before_a_restart);
+}
+
+#[test]
+fn h1_another_service_image_of_that_name_is_not_settled_by_being_new() {
+    recreated(document().pop().expect("a ServiceImage"), None);
+}
+
+/// The same where it can't be read at first, which is mended before what was sent for the first one has landed.
+#[test]
+fn h1_nor_by_being_unreadable_at_first() {
+    let odd = json!({"overrides": [{"gate": "MaintenanceWindow", "until": "2030-01-01T00:00:00+99:99"}]});
+    let mut another = document().pop().expect("a ServiceImage");
+    another["spec"]["gates"] = odd;
+    recreated(another, Some(after(2, spec(&json!({"gates": {"overrides": []}})))));
+}
+
+#[test]
+fn taking_a_new_claim_for_settled_is_caught() {
+    use crate::support::is_noticed;
+    use windlass_plan::bug::Bug;
+    is_noticed(Bug::RecreatedIsSettled, h1_another_service_image_of_that_name_is_not_settled_by_being_new);
+    is_noticed(Bug::RecreatedIsSettled, h1_nor_by_being_unreadable_at_first);
 }
 
 /// One leaves the selector between the last look at it and the write, while watches break off. How often it was written to since.

@@ -345,6 +345,43 @@ fn h1_a_touch_that_is_refused_is_not_the_end_and_no_late_stamp_lands(#[case] fro
     assert_eq!(told.images(), [("a0", tag)].into());
 }
 
+/// A policy lets nobody change what a ServiceImage has reserved, or lets them again.
+fn batch_frozen(yes: bool) -> Action {
+    let fields = if yes { vec!["/status/batch".to_owned()] } else { Vec::new() };
+    Action::FreezeFields { target: subject(), fields }
+}
+
+/// Whoever reserved it is gone, and what is reserved can't be taken out of the status any more.
+fn reserved_for_good(then: Vec<Moment>, ending: Ending) -> Told {
+    let timeline = |then: Vec<Moment>| {
+        let mut timeline = vec![after(1, Action::Create(wants(NAME, "v2", None)))];
+        timeline.extend(then);
+        timeline
+    };
+    let at = first_stamp(&tell(zones(&["a"]), timeline(vec![]), subject(), Ending::Ready));
+    let strikes = [(at, Strike::KillBefore)];
+    tell_beside(zones(&["a"]), timeline(then), subject(), ending, &strikes, &service)
+}
+
+#[test]
+fn one_that_is_deleted_is_let_go_once_nothing_is_on_its_way_whatever_its_status_takes() {
+    let then = vec![
+        after(15, batch_frozen(true)),
+        after(0, Action::Delete(subject())),
+        Moment { when: When::Gone(subject(), Duration::from_secs(1)), action: batch_frozen(false) },
+        after(0, Action::Create(wants(NAME, "v3", None))),
+    ];
+    let told = reserved_for_good(then, Ending::Ready);
+    assert_eq!(told.images(), [("a0", "v3")].into());
+}
+
+#[test]
+fn a_record_that_is_refused_after_a_take_over_is_told() {
+    let told = reserved_for_good(vec![after(15, batch_frozen(true))], Ending::Held("ApiServerRefused".into()));
+    let (_, message) = told.said(NAME).pop().expect("words");
+    assert!(message.contains("/status/batch may not change"), "{message}");
+}
+
 #[test]
 fn bugs_that_only_others_bring_to_light_are_caught() {
     use crate::support::is_noticed;
