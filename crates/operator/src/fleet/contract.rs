@@ -217,10 +217,9 @@ impl Contract {
         };
         told.unwrap_or_else(|| {
             let has_image = self.pen.image(seen.object).is_some_and(|image| !image.is_empty());
-            let had_image =
-                || Stamped::on(seen.object).is_some_and(|stamped| stamped.by.as_ref() == Some(&self.pen.uid));
+            let ours = || Stamped::on(seen.object).is_some_and(|stamped| stamped.by.as_ref() == Some(&self.pen.uid));
             let may_have = match before.map(|before| before.deployed) {
-                None => has_image || (had_image() && !bug::active(Bug::LostImageForgotten)),
+                None => has_image || (ours() && !bug::active(Bug::LostImageForgotten)),
                 Some(true) => true,
                 Some(false) => has_image && progress.is(&Progress::Ready),
             };

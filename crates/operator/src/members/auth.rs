@@ -90,10 +90,10 @@ impl Tokens {
     }
 
     /// What is known: a token, or that none is needed.
-    fn held(&self, key: &Key, whose: &Whose) -> Option<Option<Secret>> {
+    fn held(&self, key: &Key, whose: &Whose) -> Option<Held> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()?;
         let lives = held.until.is_none_or(|until| until > Instant::now());
-        (held.whose == *whose && lives).then_some(held.token)
+        (held.whose == *whose && lives).then_some(held)
     }
 
     fn keep(&self, key: &Key, held: Held) {
@@ -110,7 +110,7 @@ impl Tokens {
         peers: &[Peer],
     ) -> Result<Secret, NoToken> {
         let whose = Whose::Role(auth.clone());
-        if let Some(Some(token)) = self.held(key, &whose) {
+        if let Some(Held { token: Some(token), .. }) = self.held(key, &whose) {
             return Ok(token);
         }
         let login = login(context, key, auth).await?;
@@ -130,8 +130,8 @@ impl Tokens {
         peers: &[Peer],
     ) -> Result<Option<Secret>, NoToken> {
         let whose = Whose::User(login.clone());
-        if let Some(token) = self.held(key, &whose) {
-            return Ok(token);
+        if let Some(held) = self.held(key, &whose) {
+            return Ok(held.token);
         }
         // A learner refuses, and one that is cut off does not answer: the next one may.
         let ask = async |peer: &Peer| etcd::login(transport, peer, login, &Timeouts::default()).await;

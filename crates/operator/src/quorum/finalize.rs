@@ -136,26 +136,12 @@ fn restoring(adopted: &Adopted, set: &StatefulSet, view: &View) -> Parting {
     }
 }
 
-/// What was beside the partition when the set was found and is gone: one upgrade had it on OnDelete, and the next one on a partition again.
-fn lost(adopted: &Adopted, set: &StatefulSet) -> Vec<serde_json::Value> {
-    let block =
-        |strategy: &serde_json::Value| strategy.get("rollingUpdate").and_then(|block| block.as_object().cloned());
-    let found = adopted.strategy.as_ref().and_then(block).unwrap_or_default();
-    let now = set.spec.as_ref().and_then(|spec| block(&serde_json::to_value(spec.update_strategy.as_ref()?).ok()?));
-    let Some(now) = now else { return Vec::new() };
-    let lost = found.into_iter().filter(|(field, _)| field != "partition" && !now.contains_key(field));
-    let add = |(field, value)| json!({"op": "add", "path": format!("/spec/updateStrategy/rollingUpdate/{field}"), "value": value});
-    lost.map(add).collect()
-}
-
-/// What we replaced comes back as it was: the partition, and what else of its block is gone, where the type is the same, otherwise all of it.
+/// What we replaced comes back as it was: the partition alone where nothing else of the strategy was touched, otherwise all of it.
 fn restoring_patch(adopted: &Adopted, set: &StatefulSet) -> Vec<serde_json::Value> {
     let now = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref()?.type_.as_deref());
     let partition = adopted.partition.unwrap_or(0);
     if now.unwrap_or("RollingUpdate") == adopted.type_ {
-        let mut patch = partition_patch(set, u32::try_from(partition).unwrap_or(0));
-        patch.extend(lost(adopted, set));
-        return patch;
+        return partition_patch(set, u32::try_from(partition).unwrap_or(0));
     }
     let plain = match adopted.type_.as_str() {
         "OnDelete" => json!({"type": "OnDelete"}),
@@ -192,22 +178,5 @@ mod tests {
             restoring_patch(&adopted, &set(&json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 3}})));
         let partition = "/spec/updateStrategy/rollingUpdate/partition";
         assert_eq!(patch, [json!({"op": "add", "path": partition, "value": 1})]);
-    }
-
-    /// One upgrade had the set on OnDelete, the next one on a partition again.
-    #[test]
-    fn what_was_lost_on_the_way_comes_back() {
-        let found = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "30%"}});
-        let adopted = Adopted { type_: "RollingUpdate".into(), partition: None, strategy: Some(found) };
-        let block = "/spec/updateStrategy/rollingUpdate";
-        let held = json!({"op": "add", "path": format!("{block}/partition"), "value": 0});
-        let lost = json!({"op": "add", "path": format!("{block}/maxUnavailable"), "value": "30%"});
-        let now = |block: Value| set(&json!({"type": "RollingUpdate", "rollingUpdate": block}));
-        assert_eq!(restoring_patch(&adopted, &now(json!({"partition": 3}))), [held.clone(), lost]);
-        assert_eq!(
-            restoring_patch(&adopted, &now(json!({"partition": 3, "maxUnavailable": 1}))),
-            [held],
-            "it is theirs"
-        );
     }
 }

@@ -311,33 +311,7 @@ pub async fn author(stage: &Stage) -> Result<()> {
     .await?;
     ensure!(format!("{refused:#}").contains("you may not patch"), "it does not say why: {refused:#}");
 
-    // What is recorded is acted on: another image for new resources, an approval, a hook's yes.
-    let say = |status: Value| {
-        let patch = json!({"status": status}).to_string();
-        let words =
-            ["patch", "serviceimage", "by-author", "--subresource=status", "--as", "eve", "--type=merge", "-p", &patch];
-        stage.windlass.kubectl(&words)
-    };
-    let forged = json!({"tierStatus": [{"upgradeTier": "", "image": image("v2"), "newDeploymentImage": image("v9"), "approved": true}]});
-    for record in [forged, json!({"hooksPassed": false}), json!({"batch": []}), json!({"requests": {"retry": "eve"}})] {
-        let refused = say(record.clone()).err().with_context(|| format!("Eve may record {record}"))?;
-        ensure!(format!("{refused:#}").contains("you may not patch"), "it does not say why: {refused:#}");
-    }
-    let change = |patch: Value| {
-        let words = ["patch", "serviceimage", "by-author", "--as", "eve", "--type=merge", "-p", &patch.to_string()];
-        stage.windlass.kubectl(&words)
-    };
-    // What has no owner any more is deleted, what has no finalizer waits for nobody, and Scans are not what it changes.
-    let gone = json!([{"apiVersion": "v1", "kind": "Namespace", "name": "gone", "uid": "none"}]);
-    for patch in [
-        json!({"metadata": {"ownerReferences": gone}}),
-        json!({"metadata": {"finalizers": null}}),
-        json!({"spec": {"target": {"resource": "scans"}}}),
-    ] {
-        let refused = change(patch.clone()).err().with_context(|| format!("Eve may write {patch}"))?;
-        ensure!(format!("{refused:#}").contains("you may not patch"), "it does not say why: {refused:#}");
-    }
-    change(json!({"metadata": {"labels": {"by": "eve"}}}))?;
+    forge(stage)?;
 
     // An operator that may not patch them any more still says so, and keeps nobody who is deleted.
     allow_to(stage, &["get", "list", "watch"])?;
@@ -348,6 +322,38 @@ pub async fn author(stage: &Stage) -> Result<()> {
     .await?;
     stage.windlass.kubectl(&["delete", "serviceimage", "by-author", "--timeout=60s"])?;
     Ok(())
+}
+
+/// Eve may write ServiceImages and their statuses, and may not patch Dicoms.
+fn forge(stage: &Stage) -> Result<()> {
+    let patch = |words: &[&str], patch: &Value| {
+        let (mut all, patch) =
+            (vec!["patch", "serviceimage", "by-author", "--as", "eve", "--type=merge"], patch.to_string());
+        all.extend(words);
+        all.extend(["-p", &patch]);
+        stage.windlass.kubectl(&all)
+    };
+    let refused = |words: &[&str], forged: &Value| {
+        let refused = patch(words, forged).err().with_context(|| format!("Eve may write {forged}"))?;
+        ensure!(format!("{refused:#}").contains("you may not patch"), "it does not say why: {refused:#}");
+        Ok(())
+    };
+    // What is recorded is acted on: another image for new resources, an approval, a hook's yes.
+    let tier = json!({"upgradeTier": "", "image": image("v2"), "newDeploymentImage": image("v9"), "approved": true});
+    for record in [
+        json!({"tierStatus": [tier]}),
+        json!({"hooksPassed": false}),
+        json!({"batch": []}),
+        json!({"requests": {"retry": "eve"}}),
+    ] {
+        refused(&["--subresource=status"], &json!({ "status": record }))?;
+    }
+    // What has no owner any more is deleted, what has no finalizer waits for nobody, and Scans are not what it changes.
+    let gone = json!([{"apiVersion": "v1", "kind": "Namespace", "name": "gone", "uid": "none"}]);
+    refused(&[], &json!({"metadata": {"ownerReferences": gone}}))?;
+    refused(&[], &json!({"metadata": {"finalizers": null}}))?;
+    refused(&[], &json!({"spec": {"target": {"resource": "scans"}}}))?;
+    patch(&[], &json!({"metadata": {"labels": {"by": "eve"}}})).map(|_| ())
 }
 
 /// An operator's stamps are held back on their way; another one takes over; then they arrive.
