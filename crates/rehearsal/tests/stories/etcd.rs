@@ -164,12 +164,13 @@ fn a_member_that_hangs_does_not_keep_itself_from_being_replaced(#[values(false, 
     let mut objects = with_user(ETCD.objects(3, from, from), ("root", "correct horse"));
     let set = objects.iter_mut().find(|object| object["kind"] == "StatefulSet").expect("a set");
     set["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
-    let hang = after(Duration::from_secs(20), Action::Hang(ETCD.pod(0), Duration::from_hours(24)));
-    let mut timeline = if enabled { enabling() } else { vec![] };
-    timeline.extend([hang, after(Duration::from_mins(5), ETCD.spec(json!({"version": to})))]);
+    let mut timeline = vec![after(Duration::from_secs(5), Action::Elect(ETCD.pod(2)))];
+    timeline.extend(if enabled { enabling() } else { vec![] });
+    timeline.push(after(Duration::from_mins(5), ETCD.spec(json!({"version": to}))));
+    timeline.push(Moment { when: When::Replaced(1), action: Action::Hang(ETCD.pod(0), Duration::from_hours(24)) });
     let outcome = run_on(objects, 1, timeline, Ending::Ready);
     assert_eq!(outcome.fault(), None);
-    assert_eq!(outcome.verdict.restarts.first().map(String::as_str), Some("etcd-0"), "whoever is down goes first");
+    assert_eq!(outcome.verdict.restarts, ["etcd-1", "etcd-0", "etcd-2"]);
 }
 
 #[rstest]
