@@ -156,23 +156,6 @@ fn where_authentication_is_enabled_a_user_asks(#[values(1, 2, 3)] seed: u64) {
     }
 }
 
-/// The first one that could say whether a user is needed hangs for as long as it lives: nobody waits for it so long that it would never be
-/// replaced, whether another one lets us in or none is needed.
-#[rstest]
-fn a_member_that_hangs_does_not_keep_itself_from_being_replaced(#[values(false, true)] enabled: bool) {
-    let (from, to) = ETCD.reference;
-    let mut objects = with_user(ETCD.objects(3, from, from), ("root", "correct horse"));
-    let set = objects.iter_mut().find(|object| object["kind"] == "StatefulSet").expect("a set");
-    set["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
-    let mut timeline = vec![after(Duration::from_secs(5), Action::Elect(ETCD.pod(2)))];
-    timeline.extend(if enabled { enabling() } else { vec![] });
-    timeline.push(after(Duration::from_mins(5), ETCD.spec(json!({"version": to}))));
-    timeline.push(Moment { when: When::Replaced(1), action: Action::Hang(ETCD.pod(0), Duration::from_hours(24)) });
-    let outcome = run_on(objects, 1, timeline, Ending::Ready);
-    assert_eq!(outcome.fault(), None);
-    assert_eq!(outcome.verdict.restarts, ["etcd-1", "etcd-0", "etcd-2"]);
-}
-
 #[rstest]
 #[case::nobody(None, "user name is empty")]
 #[case::a_wrong_password(Some(("root", "wrong")), "authentication failed")]
