@@ -8,6 +8,7 @@ pub mod accounts;
 pub mod bugs;
 pub mod crash;
 pub mod judge;
+pub mod odd;
 pub mod pd;
 pub mod pool;
 pub mod setting;

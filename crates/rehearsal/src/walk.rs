@@ -12,22 +12,12 @@ use windlass_sim::{
 };
 
 use crate::{
-    crash, operator, pool,
+    crash, odd, operator, pool,
     setting::{ETCD, EXECUTOR, HTTP, OPENBAO, PD, Setting, after, back_up, follow},
     trial::{self, Ending, Outcome, Scenario},
 };
 
 const NODES: u64 = 3;
-
-/// The API server takes this for a date-time, and nobody else does.
-const ODD: &str = "2030-01-01T00:00:00+99:99";
-
-/// Go writes this day, and our library of times ends before it.
-const LAST_DAY: &str = "9999-12-31T23:59:59Z";
-
-fn odd_gates() -> Value {
-    json!({"overrides": [{"gate": "Soak", "until": ODD}]})
-}
 
 /// Every fifth seed is OpenBao's, and of the others every other etcd's, of which one in four describes it.
 fn setting(seed: u64) -> Setting {
@@ -666,7 +656,7 @@ impl Walk {
         self.odd_neighbour = rng.one_in(2).then(|| {
             let mut odd = self.setting.quorum_cluster("odd", self.setting.versions[self.to]);
             odd["spec"]["workload"]["statefulSet"] = json!("another");
-            odd["spec"]["gates"] = odd_gates();
+            odd["spec"]["gates"] = odd::gates("Soak");
             odd
         });
         let status =
@@ -674,19 +664,15 @@ impl Walk {
         let upgrade = |at: &str| status(json!({"upgrade": {"startedAt": at}}));
         let (odd, mend) = match rng.below(5) {
             4 => {
-                let managed = json!([{
-                    "manager": "somebody", "operation": "Update", "apiVersion": "windlass.dev/v1alpha1", "time": LAST_DAY,
-                    "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": {}}},
-                }]);
-                let patch = json!({"metadata": {"managedFields": managed}});
+                let patch = json!({"metadata": {"managedFields": odd::managed_fields("windlass.dev/v1alpha1")}});
                 (Action::Patch { target: self.setting.subject(), patch }, None)
             }
-            0 => (status(json!({"operator": {"since": ODD}})), None),
+            0 => (status(json!({"operator": {"since": odd::TIME}})), None),
             // Refused where none is under way.
-            1 => (upgrade(ODD), Some(upgrade("2030-01-01T00:00:00.000000Z"))),
+            1 => (upgrade(odd::TIME), Some(upgrade("2030-01-01T00:00:00.000000Z"))),
             _ => {
                 let mended = self.setting.spec(json!({"gates": {"overrides": []}}));
-                (self.setting.spec(json!({"gates": odd_gates()})), Some(mended))
+                (self.setting.spec(json!({"gates": odd::gates("Soak")})), Some(mended))
             }
         };
         let place = usize::try_from(rng.below(self.timeline.len() as u64 + 1)).unwrap_or(0);
@@ -906,14 +892,19 @@ mod tests {
     use std::sync::LazyLock;
 
     use rstest::rstest;
+    use windlass_sim::{scenario::Action, world::ImageBehaviour};
 
-    use super::{LAST_DAY, ODD, scenario};
+    use super::{Scenario, scenario};
+    use crate::{
+        odd::{LAST_DAY, TIME},
+        setting::EXECUTOR,
+    };
 
     /// Not often enough would be never, where few seeds are walked.
     const OFTEN: usize = 8;
 
     #[rstest]
-    #[case::nobody_can_read_it(ODD)]
+    #[case::nobody_can_read_it(TIME)]
     #[case::who_wrote_it_can_not_be_read(LAST_DAY)]
     #[case::an_older_one_that_nobody_can_read("\"name\": String(\"odd\")")]
     #[case::a_budget_of_somebody_elses("\"name\": String(\"theirs\")")]
@@ -945,11 +936,6 @@ mod tests {
     #[case::an_operator_freezes("FreezeOperator(")]
     #[case::watches_break("DropWatches")]
     #[case::watches_stand_still("StillWatches")]
-    #[case::a_snapshot("preUpgradeSnapshot")]
-    #[case::its_jobs_are_slow("windlass:0.1.0\", CannotPull")]
-    #[case::they_are_late("windlass:0.1.0\", NeverReady")]
-    #[case::they_fail("windlass:0.1.0\", Crashes")]
-    #[case::they_say_nothing("windlass:0.1.0\", Mute")]
     fn every_situation_is_among_the_walks(#[case] words: &str) {
         static TOLD: LazyLock<Vec<String>> = LazyLock::new(|| {
             let walks = (0..600).map(scenario);
@@ -957,6 +943,21 @@ mod tests {
         });
         let walks = TOLD.iter().filter(|told| told.contains(words)).count();
         assert!(walks >= OFTEN, "{words}: {walks} of 600");
+    }
+
+    #[test]
+    fn snapshots_and_every_trouble_with_them_are_among_the_walks() {
+        let walks: Vec<_> = (0..600).map(scenario).collect();
+        let backed_up = |object: &serde_json::Value| object["spec"]["backup"]["preUpgradeSnapshot"] == true;
+        assert!(walks.iter().filter(|walk| walk.objects.iter().any(backed_up)).count() > 60);
+        for how in
+            [ImageBehaviour::CannotPull, ImageBehaviour::NeverReady, ImageBehaviour::Crashes, ImageBehaviour::Mute]
+        {
+            let breaks =
+                |action: &Action| matches!(action, Action::Image(image, so) if image == EXECUTOR && *so == how);
+            let of = |walk: &&Scenario| walk.timeline.iter().any(|one| breaks(&one.action));
+            assert!(walks.iter().filter(of).count() > 5, "{how:?}");
+        }
     }
 
     #[test]

@@ -137,7 +137,7 @@ impl Tokens {
         let ask = async |peer: &Peer| etcd::login(transport, peer, login, &Timeouts::default()).await;
         let token = first(peers, ask).await?;
         // Who asks for none today may tomorrow, and then refuses who has none.
-        let until = if token.is_some() { None } else { Some(Instant::now() + NOBODY) };
+        let until = token.is_none().then(|| Instant::now() + NOBODY);
         self.keep(key, Held { token: token.clone(), whose, until });
         Ok(token)
     }

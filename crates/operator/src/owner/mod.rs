@@ -11,7 +11,7 @@ use std::{fmt, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Api, Client, Resource, ResourceExt, api::PostParams};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Serialize, de::DeserializeOwned};
 use windlass_api::{
     QuorumCluster, QuorumClusterStatus, ServiceImage, ServiceImageStatus, Word,
     conditions::{self, ConditionType},
@@ -24,6 +24,7 @@ use crate::{
     actor::Actor,
     error::{Class, Error},
     lenient::Whole,
+    live::readable,
 };
 
 /// A custom resource of ours.
@@ -128,12 +129,11 @@ pub async fn write<K: Owner>(actor: Actor<'_>, resource: &K, status: K::Status) 
 /// read as the resource is, without what others may have made unreadable: a write that landed must not look like one that failed.
 pub async fn record<K: Owner>(actor: Actor<'_>, resource: &K, status: K::Status) -> Result<K, Error> {
     let (name, what, params) = (resource.name_any(), what(resource), PostParams::default());
-    let odd = |error| Error::kubernetes("status", &what, kube::Error::SerdeError(error));
-    let wanted = serde_json::to_value(resource.saying(status)).and_then(Whole::<K>::deserialize).map_err(odd)?;
+    let wanted = resource.saying(status);
     let api = K::api(&actor.context.client, &resource.namespace().unwrap_or_default());
-    let written = actor.write("status", &what, api.replace_status(&name, &params, &wanted)).await?;
+    let written = actor.write("status", &what, api.replace_subresource("status", &name, &params, &wanted)).await?;
     actor.context.own_writes.wrote(&what, written.resource_version().as_deref());
-    K::deserialize(written.raw).map_err(odd)
+    readable("status", &what, written.raw)
 }
 
 /// A claim that is pruned would be written again at every look, and nothing else would ever be done.

@@ -79,9 +79,7 @@ fn parting(resource: &QuorumCluster, observed: &Observed) -> Parting {
     // Not validated: a spec that can't be read must not keep a permit standing.
     let seen = view::as_it_stands(resource, observed);
     match seen.as_ref().and_then(|view| permit::leave(resource.spec.trigger, view)) {
-        Some(Step::TakeBack { partition, .. }) => {
-            return Parting::last(Some(partition_patch(set, partition)));
-        }
+        Some(Step::TakeBack { partition, .. }) => return Parting::last(Some(partition_patch(set, partition))),
         Some(_) => return Parting::last(Some(strategy_patch(set, Strategy::OnDelete))),
         None => {}
     }

@@ -10,10 +10,7 @@ use windlass_sim::{
 };
 
 use super::{DICOMS, definition, subject};
-use crate::trial::Scenario;
-
-/// The API server's check of a date-time lets this through.
-const ODD: &str = "2030-01-01T00:00:00+99:99";
+use crate::{odd::TIME, trial::Scenario};
 
 /// How long an operator may not have seen what somebody else did, where its watch stands still: as long as that is believed, and the list.
 const UNSEEN: Duration = Duration::from_secs(150);
@@ -36,9 +33,9 @@ pub(super) fn unreadable(rng: &mut Rng) -> Option<(Action, Option<Action>)> {
     };
     let status = |status: Value| Action::PatchStatus { target: subject(), patch: json!({ "status": status }) };
     rng.one_in(8).then(|| match rng.below(3) {
-        0 => (status(json!({"operator": {"since": ODD}})), None),
-        1 => (status(json!({"retriedAt": ODD})), Some(status(json!({"retriedAt": null})))),
-        _ => (spec(json!([{"gate": "MaintenanceWindow", "until": ODD}])), Some(spec(json!([])))),
+        0 => (status(json!({"operator": {"since": TIME}})), None),
+        1 => (status(json!({"retriedAt": TIME})), Some(status(json!({"retriedAt": null})))),
+        _ => (spec(json!([{"gate": "MaintenanceWindow", "until": TIME}])), Some(spec(json!([])))),
     })
 }
 
@@ -81,7 +78,7 @@ mod tests {
     use serde_json::Value;
     use windlass_sim::scenario::Action;
 
-    use super::{DICOMS, ODD};
+    use super::{DICOMS, TIME};
     use crate::{
         stamping::{FLEETS, NAME, TOUCHED, scenario},
         trial::Scenario,
@@ -129,8 +126,8 @@ mod tests {
         often("status times", &|action| writes_status(action, DICOMS).is_some());
         often("a status that says nothing", &|action| says(writes_status(action, DICOMS), "\"conditions\":[]"));
         often("a dead watch", &|action| matches!(action, Action::StillWatches));
-        often("an odd spec", &|action| says(patches(action, FLEETS), ODD));
-        often("an odd status", &|action| says(writes_status(action, FLEETS), ODD));
+        often("an odd spec", &|action| says(patches(action, FLEETS), TIME));
+        often("an odd status", &|action| says(writes_status(action, FLEETS), TIME));
         often("another place", &|action| says(patches(action, FLEETS), ".spec.sidecar"));
         often("a kind that goes", &|action| matches!(action, Action::Delete(target) if target.name == DICOMS));
         often("and comes back", &|action| creates(action, "CustomResourceDefinition"));

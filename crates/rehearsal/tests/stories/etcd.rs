@@ -103,40 +103,29 @@ fn a_member_that_has_led_does_not_come_back_as_the_old_version() {
     }
 }
 
-/// The operator asks as this user.
-fn with_user(mut objects: Vec<Value>, (name, password): (&str, &str)) -> Vec<Value> {
-    let resource = objects.iter_mut().find(|object| object["kind"] == "QuorumCluster").expect("a resource");
-    resource["spec"]["system"]["auth"] = json!({"passwordSecret": "etcd-user", "allowPlaintext": true});
-    objects.push(json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/basic-auth",
-        "metadata": {"name": "etcd-user", "namespace": ETCD.namespace},
-        "stringData": {"username": name, "password": password},
-    }));
-    objects
-}
-
 /// An etcd of three whose authentication is enabled, with these users, after a while; and then the next minor release is asked for.
 fn with_authentication(seed: u64, user: Option<(&str, &str)>, then: Vec<Moment>, ending: Ending) -> Outcome {
     let (from, to) = ETCD.reference;
     let mut objects = ETCD.objects(3, from, from);
-    if let Some(user) = user {
-        objects = with_user(objects, user);
+    if let Some((name, password)) = user {
+        let resource = objects.iter_mut().find(|object| object["kind"] == "QuorumCluster").expect("a resource");
+        resource["spec"]["system"]["auth"] = json!({"passwordSecret": "etcd-user", "allowPlaintext": true});
+        objects.push(json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/basic-auth",
+            "metadata": {"name": "etcd-user", "namespace": ETCD.namespace},
+            "stringData": {"username": name, "password": password},
+        }));
     }
-    let mut timeline = enabling();
-    timeline.push(after(Duration::from_mins(7), ETCD.spec(json!({"version": to}))));
-    timeline.extend(then);
-    run_on(objects, seed, timeline, ending)
-}
-
-/// Somebody enables authentication.
-fn enabling() -> Vec<Moment> {
     let tell = |path: &str, body: Value| Action::Tell { whom: ETCD.pod(0), path: format!("/v3/auth/{path}"), body };
-    vec![
+    let mut timeline = vec![
         after(Duration::from_secs(20), tell("user/add", json!({"name": "root", "password": "correct horse"}))),
         after(Duration::ZERO, tell("user/add", json!({"name": "guest", "password": "guest"}))),
         after(Duration::ZERO, tell("user/grant", json!({"user": "root", "role": "root"}))),
         after(Duration::ZERO, tell("enable", json!({}))),
-    ]
+        after(Duration::from_mins(7), ETCD.spec(json!({"version": to}))),
+    ];
+    timeline.extend(then);
+    run_on(objects, seed, timeline, ending)
 }
 
 /// Every member that is replaced has forgotten the token that the others know.

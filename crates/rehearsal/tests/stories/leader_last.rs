@@ -126,7 +126,7 @@ fn a_switch_that_is_withdrawn_is_put_back() {
 
 /// The resource can't be read any more when the strategy has been switched and the controller stands still: nobody would mind partition 0.
 fn a_switch_while_the_spec_cannot_be_read() {
-    let odd = json!({"gates": {"overrides": [{"gate": "Soak", "until": "2030-01-01T00:00:00+99:99"}]}});
+    let odd = json!({"gates": windlass_rehearsal::odd::gates("Soak")});
     let timeline = vec![
         pd::after(Duration::from_mins(1), Action::FreezeControllers(Duration::from_mins(5))),
         pd::after(Duration::ZERO, pd::spec(json!({"version": TO}))),

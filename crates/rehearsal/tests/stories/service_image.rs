@@ -605,9 +605,8 @@ fn h1_another_service_image_of_that_name_is_not_settled_by_being_new() {
 /// The same where it can't be read at first, which is mended before what was sent for the first one has landed.
 #[test]
 fn h1_nor_by_being_unreadable_at_first() {
-    let odd = json!({"overrides": [{"gate": "MaintenanceWindow", "until": "2030-01-01T00:00:00+99:99"}]});
     let mut another = document().pop().expect("a ServiceImage");
-    another["spec"]["gates"] = odd;
+    another["spec"]["gates"] = windlass_rehearsal::odd::gates("MaintenanceWindow");
     recreated(another, Some(after(2, spec(&json!({"gates": {"overrides": []}})))));
 }
 

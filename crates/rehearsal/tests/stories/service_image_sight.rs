@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use rstest::rstest;
 use serde_json::{Value, json};
 use windlass_rehearsal::{
-    operator,
+    odd, operator,
     stamping::{NAME, dicom, image, judge, objects, one, reference, rival, service, service_image, subject, tier},
     trial::{self, Ending, Outcome, Scenario},
 };
@@ -18,9 +18,6 @@ use windlass_sim::{
 
 /// How long a watch may say nothing before it is not believed any more, and the time that a new list takes.
 const BOUND: SignedDuration = SignedDuration::from_secs(120 + 15);
-
-/// The API server's check of a date-time lets this through.
-const ODD: &str = "2030-01-01T00:00:00+99:99";
 
 fn after(seconds: u64, action: Action) -> Moment {
     Moment { when: When::After(Duration::from_secs(seconds)), action }
@@ -267,15 +264,9 @@ fn h4_what_is_written_after_a_restore_is_seen() {
     assert!(told.images().values().all(|tag| *tag == "v2"), "{:?}", told.images());
 }
 
-/// Go reads and writes this day, and the API server stores it; our library of times ends a day before.
-const LAST_DAY: &str = "9999-12-31T23:59:59Z";
-
 #[test]
 fn a_resource_with_odd_metadata_harms_nobody_and_gets_its_image() {
-    let managed = json!([{
-        "manager": "tenant", "operation": "Update", "apiVersion": "examples.windlass.dev/v1", "time": LAST_DAY,
-        "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:replicas": {}}},
-    }]);
+    let managed = odd::managed_fields("examples.windlass.dev/v1");
     let odd = Action::Patch { target: one("odd"), patch: json!({"metadata": {"managedFields": managed}}) };
     let mut objects = objects([dicom("odd", "", Some("v1")), dicom("a", "", Some("v1"))], Value::Null);
     objects.pop();
@@ -284,7 +275,7 @@ fn a_resource_with_odd_metadata_harms_nobody_and_gets_its_image() {
     let told = tell_of(objects, timeline, subject(), Ending::Ready);
     let stored = told.writes(one("").resource).filter(|(_, change)| {
         let managed = change.after.as_deref().and_then(|object| object.pointer("/metadata/managedFields"));
-        managed.is_some_and(|all| all.to_string().contains(LAST_DAY))
+        managed.is_some_and(|all| all.to_string().contains(odd::LAST_DAY))
     });
     let notes = told.0.journal.iter().filter_map(|entry| match &entry.event {
         Event::Note(note) => Some(note.to_string()),
@@ -312,7 +303,7 @@ fn neighbours() -> (Vec<Value>, Value, Value) {
 }
 
 fn odd_gates() -> Value {
-    json!({"gates": {"overrides": [{"gate": "MaintenanceWindow", "until": ODD}]}})
+    json!({"gates": odd::gates("MaintenanceWindow")})
 }
 
 #[test]
@@ -335,9 +326,9 @@ fn a_service_image_that_can_not_be_read_is_held_and_its_neighbour_goes_on() {
 /// It is held where it stands, also with a batch reserved, and goes on when it is mended.
 #[rstest]
 #[case::spec(spec(&odd_gates()), Some(spec(&json!({"gates": {"overrides": []}}))))]
-#[case::status(status(&json!({"retriedAt": ODD})), Some(status(&json!({"retriedAt": null}))))]
+#[case::status(status(&json!({"retriedAt": odd::TIME})), Some(status(&json!({"retriedAt": null}))))]
 // Whoever acted may still be writing: it is waited for and touched, as at every take-over, and then all goes on by itself.
-#[case::a_claim(status(&json!({"operator": {"since": ODD}})), None)]
+#[case::a_claim(status(&json!({"operator": {"since": odd::TIME}})), None)]
 fn a_service_image_that_becomes_unreadable_goes_on_when_it_is_mended(
     #[case] odd: Action,
     #[case] mend: Option<Action>,

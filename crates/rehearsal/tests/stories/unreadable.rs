@@ -9,15 +9,8 @@ use crate::support::{
     three,
 };
 use serde_json::{Value, json};
-use windlass_rehearsal::pd;
+use windlass_rehearsal::{odd, pd};
 use windlass_sim::harness::Cluster;
-
-/// The API server's check of a date-time lets this through.
-const ODD: &str = "2030-01-01T00:00:00+99:99";
-
-fn odd_gates() -> Value {
-    json!({"overrides": [{"gate": "Soak", "until": ODD}]})
-}
 
 fn spec(cluster: &Cluster, spec: &Value) {
     patch(cluster, &pd::subject(), &json!({ "spec": spec }));
@@ -31,7 +24,7 @@ fn status(cluster: &Cluster, status: &Value) {
 fn one_that_cannot_be_read_harms_nobody_else() {
     let mut odd = pd::quorum_cluster("odd", TO);
     odd["spec"]["workload"]["statefulSet"] = json!("another");
-    odd["spec"]["gates"] = odd_gates();
+    odd["spec"]["gates"] = odd::gates("Soak");
     let mut objects = three();
     // It is the older one.
     let last = objects.pop().expect("a QuorumCluster");
@@ -49,7 +42,7 @@ fn one_that_cannot_be_read_harms_nobody_else() {
 fn one_that_becomes_unreadable_is_held_and_goes_on_when_it_is_mended() {
     let tale = stage::play(three(), async |cluster| {
         permit_stands(cluster).await;
-        spec(cluster, &json!({"gates": odd_gates()}));
+        spec(cluster, &json!({"gates": odd::gates("Soak")}));
         let said = until_stalled(cluster, "Unreadable").await;
         assert!(said.status["upgrade"]["targetVersion"] == TO, "what was there is still there: {}", said.status);
         until(cluster, "the permit is taken back", |cluster| partition(cluster) == json!(3)).await;
@@ -77,12 +70,12 @@ fn with_status(odd: &Value) -> Tale {
 }
 
 fn an_upgrade_that_cannot_be_read() {
-    let tale = with_status(&json!({"upgrade": {"startedAt": ODD}}));
+    let tale = with_status(&json!({"upgrade": {"startedAt": odd::TIME}}));
     assert_eq!(tale.replaced(0..tale.journal.len()), Vec::<String>::new());
     assert_eq!(tale.strategy()["rollingUpdate"]["partition"], 3);
     let said = tale.last_said(0..tale.journal.len());
     said.is_stalled("Unreadable", &["status.upgrade.startedAt", "--subresource=status"]);
-    assert_eq!(said.status["upgrade"]["startedAt"], ODD, "it stays as it is");
+    assert_eq!(said.status["upgrade"]["startedAt"], odd::TIME, "it stays as it is");
     tale.was_safe();
 }
 
@@ -104,7 +97,7 @@ fn an_upgrade_that_makes_no_sense_is_not_none() {
 fn a_claim_that_cannot_be_read() {
     let tale = stage::play(three(), async |cluster| {
         permit_stands(cluster).await;
-        status(cluster, &json!({"operator": {"since": ODD}}));
+        status(cluster, &json!({"operator": {"since": odd::TIME}}));
         until_reason(cluster, "UpToDate").await;
     });
     let touched = |change: &&windlass_sim::journal::Change| {
@@ -127,7 +120,8 @@ fn a_claim_that_cannot_be_read_is_not_settled() {
 /// What people read is written anew, and keeps nobody from anything.
 #[test]
 fn conditions_that_cannot_be_read_are_said_anew() {
-    let odd = json!({"type": "Ready", "status": "True", "reason": "Odd", "message": "", "lastTransitionTime": ODD});
+    let odd =
+        json!({"type": "Ready", "status": "True", "reason": "Odd", "message": "", "lastTransitionTime": odd::TIME});
     let tale = stage::play(three(), async |cluster| {
         permit_stands(cluster).await;
         status(cluster, &json!({"conditions": [odd]}));
@@ -140,10 +134,7 @@ fn conditions_that_cannot_be_read_are_said_anew() {
 /// failed, or what stands would stand for ever.
 #[test]
 fn who_wrote_it_last_need_not_be_readable() {
-    let managed = json!([{
-        "manager": "somebody", "operation": "Update", "apiVersion": "windlass.dev/v1alpha1", "time": "9999-12-31T23:59:59Z",
-        "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:paused": {}}},
-    }]);
+    let managed = odd::managed_fields("windlass.dev/v1alpha1");
     let tale = stage::play(three(), async |cluster| {
         permit_stands(cluster).await;
         patch(cluster, &pd::subject(), &json!({"metadata": {"managedFields": managed}}));
@@ -182,12 +173,15 @@ fn a_loop_while_something_cannot_be_read(odd: impl Fn(&Cluster), told: &str) {
 }
 
 fn a_loop_while_the_spec_cannot_be_read() {
-    a_loop_while_something_cannot_be_read(|cluster| spec(cluster, &json!({"gates": odd_gates()})), "/upgrade/contest");
+    a_loop_while_something_cannot_be_read(
+        |cluster| spec(cluster, &json!({"gates": odd::gates("Soak")})),
+        "/upgrade/contest",
+    );
 }
 
 fn a_loop_while_the_record_cannot_be_read() {
     a_loop_while_something_cannot_be_read(
-        |cluster| status(cluster, &json!({"upgrade": {"startedAt": ODD}})),
+        |cluster| status(cluster, &json!({"upgrade": {"startedAt": odd::TIME}})),
         "/contest",
     );
 }
@@ -202,7 +196,7 @@ fn a_loop_is_not_fought_while_something_cannot_be_read() {
 fn one_that_cannot_be_read_can_be_deleted() {
     let tale = stage::play(three(), async |cluster| {
         permit_stands(cluster).await;
-        spec(cluster, &json!({"gates": odd_gates()}));
+        spec(cluster, &json!({"gates": odd::gates("Soak")}));
         stage::delete(cluster, &pd::subject());
         until(cluster, "it is gone", |cluster| stage::subject(cluster).is_null()).await;
         pass(Duration::from_mins(10)).await;
@@ -216,7 +210,7 @@ fn one_that_cannot_be_read_can_be_deleted() {
 #[test]
 fn one_that_cannot_be_read_still_has_its_stateful_set() {
     let mut older = pd::quorum_cluster("older", TO);
-    older["spec"]["gates"] = odd_gates();
+    older["spec"]["gates"] = odd::gates("Soak");
     let mut objects = three();
     let last = objects.pop().expect("a QuorumCluster");
     objects.extend([older, last]);

@@ -118,13 +118,14 @@ async fn repeat(side: &Side, slots: &Slots, step: &Step) -> anyhow::Result<Answe
             Some(Until::Value(pointer, value)) => answer.body.pointer(pointer) == Some(value),
             Some(Until::Code(code)) => answer.code == *code,
         };
-        match side {
-            _ if done => return Ok(answer),
-            Side::Embedded(..) if start.elapsed() > patience => return Ok(answer),
-            Side::Real(_) if start.elapsed() > patience => {
-                return Err(too_slow(&format!("{} did not answer as expected", step.describe())));
-            }
-            Side::Embedded(..) | Side::Real(_) => {}
+        if done {
+            return Ok(answer);
+        }
+        if start.elapsed() > patience {
+            return match side {
+                Side::Embedded(..) => Ok(answer),
+                Side::Real(_) => Err(too_slow(&format!("{} did not answer as expected", step.describe()))),
+            };
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
