@@ -346,7 +346,8 @@ pub struct ServiceImageStatus {
     /// The resources whose write may be on its way. Written before they are, so that a successor touches them first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub batch: Vec<Reserved>,
-    /// Resources that can't be given their image, the first twenty, with what the API server says. Each is that resource's failure.
+    /// Resources that can't be given their image, the first twenty, with what the API server says. A resource whose update is refused has failed.
+    /// One whose updates are not answered fails after `progressDeadline`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedResource>,
     /// Where every gate stands whose word counts now. What is of one tier has `@` and the tier in its name.

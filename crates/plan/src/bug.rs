@@ -249,6 +249,14 @@ pub enum Bug {
     TwoOwnersDuel,
     /// A write that is refused ends the batch and everything after it.
     RefusedStopsAll,
+    /// A write that is not answered ends the batch and everything after it.
+    UnansweredStopsAll,
+    /// A resource whose writes are not answered is not kept reserved: what was sent to it lands late.
+    UnsettledForgotten,
+    /// A resource whose writes are never answered is waited for without end.
+    UnansweredForEver,
+    /// A touch that is refused settles a write that was sent a moment ago and not answered.
+    RefusalSettles,
     /// A resource that can't be given its image counts as one that was, when a share goes first.
     RefusedCountsAsShare,
     /// All ServiceImages write as one manager of fields: one that writes elsewhere removes what the other wrote.

@@ -340,7 +340,7 @@ impl Reason {
                 "delete one of the two ServiceImages, or change their selectors so that no resource has the labels of both; it goes on by itself then"
             }
             Self::StampRefused => {
-                "give the operator the right to patch this kind, or correct the resource, the image or the rule that refuses it, or set the resource's failureHaltsUpdate to false; it is tried again by itself"
+                "give the operator the right to patch this kind, or correct the resource, the image, the rule that refuses it or the webhook that does not answer, or set the resource's failureHaltsUpdate to false; it is tried again by itself"
             }
             Self::AwaitingResources => "wait; if it stays, look at the resource that the message names",
             Self::InFlightLimit => {

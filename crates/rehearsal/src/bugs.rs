@@ -20,11 +20,12 @@ pub fn all() -> Vec<Bug> {
     Bug::iter().filter(|bug| !elsewhere(bug)).collect()
 }
 
-/// What shows only in the very moment: stories of their own catch these (`unreadable`, `evidence`, `budgets`, `permits` and
-/// `bad_input` in `tests/stories`).
+/// What shows only in the very moment: stories of their own catch these (`unreadable`, `evidence`, `budgets`, `permits`,
+/// `service_image` and `bad_input` in `tests/stories`).
 const IN_STORIES: &[Bug] = &[
     Bug::HeldBlindly,
     Bug::HoldWaitsForALook,
+    Bug::LostImageForgotten,
     Bug::NodesNotAwaited,
     Bug::OldEvidenceActs,
     Bug::PlaintextLogin,
@@ -95,6 +96,10 @@ const IN_PLAN: &[Bug] = &[
     Bug::TrialForgotten,
     Bug::RefusedCountsAsShare,
     Bug::RefusedStopsAll,
+    Bug::RefusalSettles,
+    Bug::UnansweredForEver,
+    Bug::UnansweredStopsAll,
+    Bug::UnsettledForgotten,
     Bug::ReservedNotCounted,
     Bug::RetargetBelowLeader,
     Bug::RetargetHalfWay,
@@ -198,7 +203,6 @@ fn is_of_fleets(bug: Bug) -> bool {
             | Bug::StampUnfenced
             | Bug::ReservedNotTouched
             | Bug::UntoldIsNew
-            | Bug::LostImageForgotten
             | Bug::StaleReady
             | Bug::RecreatedIsSettled
             | Bug::DeadWatchBelieved

@@ -189,6 +189,7 @@ pub fn everywhere(
         match kind {
             Strike::KillBefore | Strike::KillAfter => report.kills += 1,
             Strike::Freeze(_) | Strike::FreezeUntilTakenOver => report.freezes += 1,
+            Strike::Late(_) => {}
         }
         report.late_verbs += late;
         report.failures.extend(failure);

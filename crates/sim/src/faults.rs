@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 use tower::{BoxError, Service};
 
 use crate::{
-    api::{Api, Reply, ReplyBody},
+    api::{Api, Reply, ReplyBody, Webhook},
     clock::Clock,
     journal::{Befell, Change, Entry, Event, Journal, Note},
     rng::Rng,
@@ -31,6 +31,9 @@ use crate::{
 
 /// The latest that a request takes effect after it was sent: what the API server is told in `timeout=`, less the way there.
 const LATEST: Duration = Duration::from_secs(9);
+
+/// How long the API server waits for a webhook.
+const WEBHOOK: Duration = Duration::from_secs(10);
 
 /// When callers have given up waiting for an answer to a write.
 const GIVEN_UP: Duration = Duration::from_secs(6);
@@ -51,6 +54,8 @@ pub enum Strike {
     Freeze(Duration),
     /// The same, until the very moment in which another process says that it has taken over.
     FreezeUntilTakenOver,
+    /// The call is made, and takes effect so much later, whether or not it still waits.
+    Late(Duration),
 }
 
 /// How often random faults happen: once in so many calls, 0 for never.
@@ -313,7 +318,7 @@ impl Process {
                 perform(None).await;
                 silence().await
             }
-            Fate::Late(delay) => {
+            Fate::Late(delay) | Fate::Strike(Strike::Late(delay)) => {
                 // Detached: bytes that were sent arrive, whether or not the sender still waits.
                 let work = perform(None);
                 let late = tokio::spawn(async move {
@@ -404,6 +409,17 @@ impl Process {
     }
 }
 
+/// A server's answer to what went wrong.
+fn failure(code: StatusCode, reason: &str, message: &str) -> Reply {
+    let status = serde_json::json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": message, "reason": reason, "code": code.as_u16(),
+    });
+    let mut response = Response::new(Bytes::from(status.to_string()));
+    *response.status_mut() = code;
+    Reply::Done(response)
+}
+
 /// A connection on which nothing comes: the client library gives up in the end, as kube's read time-out does.
 async fn silence<T>() -> Result<T, io::Error> {
     tokio::time::sleep(Duration::from_mins(5)).await;
@@ -450,18 +466,26 @@ impl Service<Request<Body>> for Gate {
             let perform = move |at: Option<u64>| -> BoxFuture<'static, Reply> {
                 Box::pin(async move {
                     tokio::time::sleep(latency).await;
-                    server.handle(&user, request, at)
+                    let webhook = writes.then(|| server.webhook(request.uri().path(), request.body())).flatten();
+                    match webhook {
+                        None => server.handle(&user, request, at),
+                        Some(Webhook::Breaks) => failure(
+                            StatusCode::INTERNAL_SERVER_ERROR,
+                            "InternalError",
+                            "Internal error occurred: replace operation does not apply",
+                        ),
+                        Some(Webhook::Hangs) => {
+                            tokio::time::sleep(WEBHOOK).await;
+                            failure(
+                                StatusCode::INTERNAL_SERVER_ERROR,
+                                "InternalError",
+                                "Internal error occurred: failed calling webhook \"check.example\": context deadline exceeded",
+                            )
+                        }
+                    }
                 })
             };
-            let refusal = |code: StatusCode, reason: &'static str| {
-                let status = serde_json::json!({
-                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-                    "message": "injected fault", "reason": reason, "code": code.as_u16(),
-                });
-                let mut response = Response::new(Bytes::from(status.to_string()));
-                *response.status_mut() = code;
-                Ok(Reply::Done(response))
-            };
+            let refusal = |code: StatusCode, reason: &'static str| Ok(failure(code, reason, "injected fault"));
             Ok(process.make(fate, perform, refusal).await?.into_response())
         })
     }

@@ -366,6 +366,10 @@ fn act(cluster: &Cluster, ours: &str, slots: &[Slot], action: &Action) {
             api.freeze_fields(resource, namespace, name, fields);
             tell(Note::FieldsFrozen { name: name.clone(), fields: fields.clone() });
         }
+        Action::Webhook { target: Subject { resource, namespace, name }, how, about } => {
+            api.set_webhook(resource, namespace, name, *how, about);
+            tell(Note::WebhookBroken { name: name.clone(), yes: how.is_some() });
+        }
         Action::Crash(place) => world.crash_process(&place.namespace, &place.pod),
         Action::Pressure(place) => world.evict_under_pressure(&place.namespace, &place.pod),
         Action::Image(image, behaviour) => world.set_image(image, *behaviour),

@@ -119,6 +119,13 @@ pub enum Note {
         /// What of it.
         fields: Vec<String>,
     },
+    /// Nothing that the processes under test write to an object arrives any more, for a webhook goes wrong; or everything arrives again.
+    WebhookBroken {
+        /// The object's name.
+        name: String,
+        /// It goes wrong.
+        yes: bool,
+    },
     /// The watches of the processes under test stand still.
     WatchesStill,
     /// The API was restored as of this revision; of none where nothing had been written.
@@ -160,6 +167,7 @@ impl Note {
             Self::NotCreated { .. }
             | Self::Refused { .. }
             | Self::FieldsFrozen { .. }
+            | Self::WebhookBroken { .. }
             | Self::WatchesStill
             | Self::Restored(_)
             | Self::SnapshotStored { .. }
@@ -185,6 +193,8 @@ impl fmt::Display for Note {
             Self::NotCreated { why } => write!(f, "not created: {why}"),
             Self::Refused { what, why } => write!(f, "{what} refused: {why}"),
             Self::FieldsFrozen { name, fields } => write!(f, "frozen fields of {name}: {fields:?}"),
+            Self::WebhookBroken { name, yes: true } => write!(f, "the webhook for {name} goes wrong"),
+            Self::WebhookBroken { name, yes: false } => write!(f, "the webhook for {name} works"),
             Self::WatchesStill => f.write_str("watches stand still"),
             Self::Restored(revision) => write!(f, "restored as of {revision:?}"),
             Self::SnapshotStored { namespace, workload } => write!(f, "snapshot of {namespace}/{workload} stored"),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use crate::api::Webhook;
 use crate::world::{BadAnswer, ImageBehaviour, ServiceAnswer};
 
 /// One run. How it must end is for whoever has it run to say.
@@ -113,6 +114,15 @@ pub enum Action {
         target: Subject,
         /// What of it.
         fields: Vec<String>,
+    },
+    /// From now on a webhook that is asked about every write of the processes under test to an object goes wrong; or it works again.
+    Webhook {
+        /// Which object.
+        target: Subject,
+        /// How; none where it works.
+        how: Option<Webhook>,
+        /// Of which writes it is asked: those with these words in their bodies.
+        about: String,
     },
     /// A pod's process dies.
     Crash(Place),

@@ -114,6 +114,11 @@ pub const CHECKS: &[Check] = &[
         run: |stage| Box::pin(company::refused(stage)),
     },
     Check {
+        name: "control-plane-unanswered",
+        shows: "a resource whose writes get no answer harms only itself: a webhook that hangs",
+        run: |stage| Box::pin(company::unanswered(stage)),
+    },
+    Check {
         name: "control-plane-gone",
         shows: "an operator that can't reach the API server says so and goes on trying",
         run: |stage| Box::pin(gone(stage)),

@@ -203,8 +203,8 @@ impl Contract {
         selector.ok().filter(|selector| !selector.trim().is_empty())
     }
 
-    /// Whether it has served. What does not say may have, where it has an image, or had one of ours (X1): whoever forges that it had keeps only
-    /// itself from counting as new. Where it was seen before it is what it was then: new until it says otherwise or is up to date, and never
+    /// Whether it has served. What does not say may have, where it has an image, or a mark that says that it had one, of whatever ServiceImage
+    /// and with whatever in it (X1): whoever forges that keeps only itself from counting as new. Where it was seen before it is what it was then: new until it says otherwise or is up to date, and never
     /// new again.
     fn served(&self, seen: &Seen<'_>, before: Option<&Item>, progress: &Fact<Progress>) -> bool {
         let told = match &self.deployed {
@@ -217,9 +217,9 @@ impl Contract {
         };
         told.unwrap_or_else(|| {
             let has_image = self.pen.image(seen.object).is_some_and(|image| !image.is_empty());
-            let ours = || Stamped::on(seen.object).is_some_and(|stamped| stamped.by.as_ref() == Some(&self.pen.uid));
+            let had_one = || seen.object.annotations().contains_key(STAMPED) && !bug::active(Bug::LostImageForgotten);
             let may_have = match before.map(|before| before.deployed) {
-                None => has_image || (ours() && !bug::active(Bug::LostImageForgotten)),
+                None => has_image || had_one(),
                 Some(true) => true,
                 Some(false) => has_image && progress.is(&Progress::Ready),
             };
@@ -418,7 +418,7 @@ mod tests {
     #[case::says_no(json!({"image": "r/d:v1"}), json!({"conditions": [{"type": "Deployed", "status": "False"}]}), None, false)]
     #[case::says_yes_and_lost_its_image(json!({}), json!({"conditions": [{"type": "Deployed", "status": "True"}]}), None, true)]
     #[case::we_gave_it_one_and_it_lost_it(stamped(json!({"by": "5eed", "image": "r/d:v2"})), json!({}), None, true)]
-    #[case::another_gave_it_one_and_it_lost_it(stamped(json!({"by": "0dd", "image": "r/d:v2"})), json!({}), None, false)]
+    #[case::another_gave_it_one_and_it_lost_it(stamped(json!({"by": "0dd", "image": "r/d:v2"})), json!({}), None, true)]
     #[case::we_gave_it_one_and_it_says_no(
         stamped(json!({"by": "5eed", "image": "r/d:v2"})),
         json!({"conditions": [{"type": "Deployed", "status": "False"}]}),

@@ -19,6 +19,7 @@ mod permission;
 mod rivals;
 mod stamp;
 mod unreadable;
+mod unsettled;
 mod watch;
 
 use std::{collections::BTreeMap, time::Duration};
@@ -26,6 +27,7 @@ use std::{collections::BTreeMap, time::Duration};
 use futures::{
     FutureExt, StreamExt,
     channel::mpsc::{self, UnboundedReceiver},
+    future::join_all,
 };
 use jiff::Timestamp;
 use kube::{
@@ -45,7 +47,7 @@ use windlass_api::{
 use windlass_plan::{
     Hold, Reason,
     bug::{self, Bug},
-    fleet::{Index, Item, ItemId, Plan, Terms, TierName, Verdict, View, decide},
+    fleet::{Index, Item, ItemId, NAMED, Plan, Terms, TierName, Verdict, View, decide},
 };
 
 pub use self::diagnose::Diagnoses;
@@ -58,6 +60,7 @@ use self::{
     pace::Pace,
     rivals::Rivals,
     stamp::{Sent, Touched},
+    unsettled::Unsettled,
     watch::{Told, Watch, believed_until},
 };
 use crate::{
@@ -136,6 +139,8 @@ struct Fleet {
     wrote: Option<Instant>,
     /// How many are written at once.
     pace: Pace,
+    /// Those whose last write was not answered.
+    unsettled: Unsettled,
 }
 
 /// Why everything has to be seen anew.
@@ -242,7 +247,9 @@ impl Fleet {
     fn item(&self, object: &DynamicObject) -> Item {
         let id = id(object);
         let before = self.index.item(&id).filter(|before| Some(&before.fence.uid) == object.metadata.uid.as_ref());
-        let writing = self.index.reserved().contains(&id);
+        // One that is never answered is not believed for as long as that lasts.
+        let given_up = self.index.refusal(&id).is_some_and(|refusal| refusal.unsettled);
+        let writing = self.index.reserved().contains(&id) && !given_up;
         let seen = Item { taken_by: self.rivals.owner_of(object), ..self.contract.item(object, before) };
         seen.believed(before, writing, self.index.now())
     }
@@ -267,6 +274,12 @@ impl Fleet {
         } else {
             self.index.observe(&id, item);
         }
+    }
+
+    /// What it shall get now may not be written to it, or writes to it are never answered.
+    fn refuse(&mut self, id: &ItemId, why: String, now: Timestamp) {
+        let image = self.index.wanted(id).unwrap_or_default().to_owned();
+        self.index.refuse(id, &image, why, now);
     }
 
     /// All of it was seen, and the watch was heard of lately enough to say that this is still so.
@@ -330,26 +343,15 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         Err(_) if is_deleted(&resource) => return let_go(actor, &resource).await,
         Err(hold) => return hold_back(actor, &resource, &hold, RETRY_KIND).await,
     };
-    if operator.is_some() || !status.batch.is_empty() || !status.intents.is_empty() {
-        // What the predecessor reserved, or we ourselves before something went wrong: late writes must miss (H1).
-        // A Job that is made for one that is deleted goes with it.
-        if !is_deleted(&resource) {
-            Asks::of(&resource, &context.settings, &BTreeMap::new()).settle(actor, &status.intents).await?;
+    let begun = operator.is_some() || !status.batch.is_empty() || !status.intents.is_empty();
+    let (resource, left) = if begun {
+        match finish(actor, resource, &target, operator).await? {
+            Finished::Left(resource, left) => (*resource, left),
+            Finished::Tended(tended) => return Ok(tended),
         }
-        if !bug::active(Bug::ReservedNotTouched) {
-            let settled = settle(actor, &target, &Pen::of(&resource), &status.batch).await;
-            told_if_refused(actor, name, Reason::TargetNotAllowed, settled).await?;
-        }
-        if is_deleted(&resource) {
-            // Nobody reads its status after this: that it may not be written any more must not keep it for ever.
-            return let_go(actor, &resource).await;
-        }
-        let operator = operator.or(status.operator.clone());
-        let settled = ServiceImageStatus { operator, batch: Vec::new(), intents: Vec::new(), ..status };
-        let recorded = owner::record(actor, &resource, settled).await;
-        told_if_refused(actor, name, Reason::TargetNotAllowed, recorded).await?;
-        return Ok(Tended::Again(Duration::ZERO));
-    }
+    } else {
+        (resource, Unsettled::default())
+    };
     if is_deleted(&resource) {
         return let_go(actor, &resource).await;
     }
@@ -362,7 +364,8 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         Ok(contract) => contract,
         Err(hold) => return hold_back(actor, &resource, &hold, context.settings.idle_recheck).await,
     };
-    let index = Index::new(Terms::default(), context.clock.now());
+    let mut index = Index::new(Terms::default(), context.clock.now());
+    left.ids().for_each(|id| index.reserve(id));
     let everywhere: Api<Loose> = match &context.settings.namespace {
         Some(namespace) => target.api(actor, namespace),
         None => Api::all_with(context.client.clone(), &target.resource),
@@ -392,6 +395,7 @@ async fn tend(actor: Actor<'_>, name: &str, poke: &Notify) -> Result<Tended, Err
         over: None,
         wrote: None,
         pace,
+        unsettled: left,
     };
     // What is seen is taken off the wire also while others are written to: a watch that nobody reads is ended by the API server.
     let (seen, events) = mpsc::unbounded();
@@ -414,15 +418,80 @@ fn unsettled(claim: OperatorClaim) -> OperatorClaim {
     OperatorClaim { predecessor_done: claim.predecessor_done && bug::active(Bug::RecreatedIsSettled), ..claim }
 }
 
-/// Touches what is reserved, so that whatever is still on its way there misses (H1).
-async fn settle(actor: Actor<'_>, target: &Target, pen: &Pen, batch: &[Reserved]) -> Result<(), Error> {
-    for one in batch {
-        let id = ItemId::new(&one.namespace, &one.name);
-        if let Touched::Refused(why) = stamp::touch(actor, target, pen, &id, &one.uid).await? {
-            tracing::warn!(%id, %why, "a touch was refused");
+/// What becomes of what was begun before.
+enum Finished {
+    /// All of it, and then look again.
+    Tended(Tended),
+    /// All but these: it goes on beside them.
+    Left(Box<ServiceImage>, Unsettled),
+}
+
+/// Finishes what the predecessor began, or we ourselves before something went wrong: late writes must miss (H1). `operator` is who acts from
+/// now on.
+async fn finish(
+    actor: Actor<'_>,
+    resource: ServiceImage,
+    target: &Target,
+    operator: Option<OperatorClaim>,
+) -> Result<Finished, Error> {
+    let (name, status) = (resource.name_any(), resource.status.clone().unwrap_or_default());
+    // A Job that is made for one that is deleted goes with it.
+    if !is_deleted(&resource) {
+        Asks::of(&resource, &actor.context.settings, &BTreeMap::new()).settle(actor, &status.intents).await?;
+    }
+    let mut left = Unsettled::default();
+    if !bug::active(Bug::ReservedNotTouched) {
+        let settled = settle(actor, target, &Pen::of(&resource), &status.batch).await;
+        left = told_if_refused(actor, &name, Reason::TargetNotAllowed, settled).await?;
+    }
+    if is_deleted(&resource) {
+        // Nobody reads its status after this: that it may not be written any more must not keep it for ever.
+        return Ok(Finished::Tended(match left.hold() {
+            Some(hold) => hold_back(actor, &resource, &hold, RETRY_KIND).await?,
+            None => let_go(actor, &resource).await?,
+        }));
+    }
+    let operator = operator.or(status.operator.clone());
+    let settled = ServiceImageStatus { operator, batch: left.reserved(), intents: Vec::new(), ..status };
+    let recorded = owner::record(actor, &resource, settled).await;
+    let resource = told_if_refused(actor, &name, Reason::TargetNotAllowed, recorded).await?;
+    if left.is_empty() {
+        return Ok(Finished::Tended(Tended::Again(Duration::ZERO)));
+    }
+    Ok(Finished::Left(Box::new(resource), left))
+}
+
+/// Touches what is reserved, so that whatever is still on its way there misses (H1). What can't be touched for want of an answer is left
+/// reserved.
+async fn settle(actor: Actor<'_>, target: &Target, pen: &Pen, batch: &[Reserved]) -> Result<Unsettled, Error> {
+    let mut left = Unsettled::default();
+    for some in batch.chunks(unsettled::AT_ONCE) {
+        // Where so many are not answered the others wait for their time: nothing else is done meanwhile.
+        if left.len() >= unsettled::AT_ONCE {
+            for one in some {
+                left.leave(one, "Windlass has not tried yet".to_owned(), false, actor.context.clock.now());
+            }
+            continue;
+        }
+        let touch = async |one: &Reserved| {
+            stamp::touch(actor, target, pen, &ItemId::new(&one.namespace, &one.name), &one.uid).await
+        };
+        for (one, touched) in some.iter().zip(join_all(some.iter().map(touch)).await) {
+            match touched {
+                Ok(Touched::Moved | Touched::Gone) => {}
+                Ok(Touched::Refused(why)) => {
+                    tracing::warn!(namespace = one.namespace, name = one.name, %why, "a touch was refused");
+                    left.leave(one, why, true, actor.context.clock.now());
+                }
+                Err(error) if error.class() == Class::Transient && !bug::active(Bug::UnansweredStopsAll) => {
+                    tracing::warn!(namespace = one.namespace, name = one.name, error = error.story(), "no answer");
+                    left.leave(one, error.story(), false, actor.context.clock.now());
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
-    Ok(())
+    Ok(left)
 }
 
 /// The same for one that can't be read, as far as what it has reserved can be.
@@ -432,7 +501,10 @@ pub async fn settle_odd(actor: Actor<'_>, resource: &Whole<ServiceImage>) -> Res
     let batch = resource.raw.pointer("/status/batch").and_then(Value::as_array).into_iter().flatten();
     let batch: Vec<Reserved> = batch.filter_map(|one| Reserved::deserialize(one).ok()).collect();
     match find(actor, &kind).await? {
-        Ok(target) => settle(actor, &target, &Pen::new(resource.uid().unwrap_or_default(), &kind), &batch).await,
+        Ok(target) => {
+            let left = settle(actor, &target, &Pen::new(resource.uid().unwrap_or_default(), &kind), &batch).await?;
+            left.hold().map_or(Ok(()), |hold| Err(Error::Held(hold)))
+        }
         Err(_) => Ok(()),
     }
 }
@@ -460,6 +532,8 @@ async fn rounds(
     let mut asking = Asking::default();
     loop {
         asking.listen();
+        // It takes its time, and what is seen meanwhile is taken in before anything is decided.
+        unsettled::settle(actor, &mut fleet).await?;
         while let Some(Some(told)) = events.next().now_or_never() {
             fleet.take(told);
         }
@@ -615,13 +689,15 @@ async fn round<'a>(
         hold_back(actor, &resource, &hold, Duration::ZERO).await?;
         return Ok(Round::Anew(RETRY_KIND));
     }
-    let want = match fleet::want(&resource) {
+    let mut want = match fleet::want(&resource) {
         Ok(want) => want,
         Err(hold) => {
             hold_back(actor, &resource, &hold, Duration::ZERO).await?;
             return Ok(Round::Wait(context.settings.idle_recheck));
         }
     };
+    // Each of them keeps its place in the batch.
+    want.batch = want.batch.saturating_sub(fleet.unsettled.len());
     let record = fleet::record(&before);
     let begun = |tier: &TierName| record.tiers.get(tier).and_then(|kept| kept.started_at);
     let terms = want.terms(begun, record.retried_at);
@@ -647,7 +723,12 @@ async fn round<'a>(
         approve: translate::is_fresh(asked.approve.as_ref(), handled.approve.as_ref()),
         retry: translate::is_fresh(asked.retry.as_ref(), handled.retry.as_ref()),
     };
-    let plan = decide(&want, &view, now);
+    let mut plan = decide(&want, &view, now);
+    let unnamed = NAMED.saturating_sub(plan.refused.len());
+    plan.refused.extend(fleet.unsettled.named(&fleet.index).take(unnamed));
+    if let Some(hold) = fleet.unsettled.hold().filter(|_| want.batch == 0 && plan.verdict == Verdict::Going) {
+        plan.verdict = Verdict::Halt(hold);
+    }
     // Before anything is written, and to say who has what is not: who else there is may have changed.
     let taken = plan.tiers.iter().any(|tier| tier.taken > 0);
     if (taken || !plan.stamps.is_empty()) && Rivals::read(actor, &resource).await? != fleet.rivals {
@@ -655,14 +736,16 @@ async fn round<'a>(
     }
     context.metrics.fleet(name, &plan, fleet.index.untaken());
     let mut status = fleet::planned(&before, &resource, &plan, now);
-    status.batch = fleet::batch(&plan.stamps);
+    status.batch = fleet.unsettled.reserved();
+    status.batch.extend(fleet::batch(&plan.stamps));
     status.intents = plan.start.as_ref().and_then(|gate| asks.intent(gate)).into_iter().collect();
     let told = asking.ask(context, &asks, &plan.gates);
     if plan.stamps.is_empty() && status.intents.is_empty() {
         // Nothing is said before those were heard who are asked: that they were not would be news to nobody.
         let heard = Ok(Round::Wait(context.settings.idle_recheck));
         let again = fleet.index.next_try().map(|again| until(again, now));
-        let again = [looked.again, again].into_iter().flatten().min();
+        let touch = fleet.unsettled.next().map(|touch| until(touch, now));
+        let again = [looked.again, again, touch].into_iter().flatten().min();
         return if told { Ok(rest(actor, &resource, fleet, &plan, status).await?.within(again)) } else { heard };
     }
     let intents = status.intents.clone();

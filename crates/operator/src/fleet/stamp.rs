@@ -1,5 +1,7 @@
 //! Writes to the resources of a fleet: each one meets the resource as it was seen, or misses (H1, H5).
 
+use std::collections::BTreeSet;
+
 use futures::{StreamExt, stream::FuturesUnordered};
 use kube::{
     ResourceExt,
@@ -17,6 +19,7 @@ use super::{
     contract::{Pen, STAMPED, Stamped},
     loose::Loose,
     pace::{Answer, Pace},
+    unsettled,
 };
 use crate::{
     actor::{Actor, mark, touching},
@@ -33,21 +36,24 @@ pub enum Sent {
     Throttled,
 }
 
-/// Writes a batch, several at once. What was answered is seen at once; what was not is settled before the next one. One that can't be written
-/// is that one's failure, and the others go on (E4).
+/// Writes a batch, several at once. What was answered is seen at once; what was not stays reserved and is touched. One that can't be written is
+/// that one's failure, and the others go on (E4).
 pub async fn all(actor: Actor<'_>, fleet: &mut Fleet, stamps: &[Stamping]) -> Result<Sent, Error> {
     for stamp in stamps {
         fleet.index.reserve(&stamp.id);
     }
     let now = actor.context.clock.now();
     let (mut sent, mut trouble) = (Sent::All, None);
+    let mut unsent: BTreeSet<ItemId> = stamps.iter().map(|stamp| stamp.id.clone()).collect();
     for (Stamping { id, fence: Fence { uid, .. }, image, .. }, result) in
         send(actor, &fleet.target, &fleet.contract.pen, &mut fleet.pace, stamps).await
     {
+        unsent.remove(&id);
         match result {
             Ok(object) => {
                 fleet.see(&object, Sight::Live);
                 fleet.index.release(&id);
+                fleet.unsettled.answered(&id);
             }
             // It did not happen and will not.
             Err(error) if error.is_throttled() => {
@@ -57,31 +63,32 @@ pub async fn all(actor: Actor<'_>, fleet: &mut Fleet, stamps: &[Stamping]) -> Re
             // The same, and not because of the moment: there is nothing to touch.
             Err(error) if error.is_denied() && !bug::active(Bug::RefusedStopsAll) => {
                 fleet.index.refuse(&id, &image, error.story(), now);
+                fleet.unsettled.answered(&id);
             }
             Err(error) => match error.class() {
                 // Not as it was seen: it is read again, and decided about again.
                 Class::Stale => {
                     look(actor, fleet, &id).await?;
                     fleet.index.release(&id);
+                    fleet.unsettled.answered(&id);
                 }
                 // It may or may not have happened, and may still: once it is touched it can't any more, and is decided about again.
-                Class::Transient => {
+                Class::Transient if !bug::active(Bug::UnansweredStopsAll) => {
                     sent = Sent::Throttled;
-                    match touch(actor, &fleet.target, &fleet.contract.pen, &id, &uid).await? {
-                        Touched::Moved | Touched::Gone => look(actor, fleet, &id).await?,
-                        Touched::Refused(why) => fleet.index.refuse(&id, &image, why, now),
-                    }
-                    fleet.index.release(&id);
+                    fleet.unsettled.note_stamp(&id, &uid, error.story(), now, actor.context.clock.now());
                 }
                 // Beginning anew touches it first.
-                Class::Lost | Class::Refused => trouble = Some(error),
+                Class::Lost | Class::Refused | Class::Transient => trouble = Some(error),
             },
         }
+    }
+    for id in &unsent {
+        fleet.index.release(id);
     }
     trouble.map_or(Ok(sent), Err)
 }
 
-/// Sends them, as many at once as the API server takes well; what became of each.
+/// Sends them, as many at once as the API server takes well, and no more where many are not answered; what became of each that was sent.
 async fn send(
     actor: Actor<'_>,
     target: &Target,
@@ -92,8 +99,10 @@ async fn send(
     let mut left = stamps.iter();
     let mut under_way = FuturesUnordered::new();
     let mut written = Vec::with_capacity(stamps.len());
+    let mut unanswered: usize = 0;
     loop {
         while under_way.len() < pace.width()
+            && unanswered < unsettled::AT_ONCE
             && let Some(stamp) = left.next()
         {
             under_way.push(async move {
@@ -104,13 +113,16 @@ async fn send(
         }
         let Some((stamp, result, took)) = under_way.next().await else { return written };
         let overloaded = result.as_ref().is_err_and(|error| error.class() == Class::Transient);
+        if result.as_ref().is_err_and(|error| error.class() == Class::Transient && !error.is_throttled()) {
+            unanswered = unanswered.saturating_add(1);
+        }
         pace.answered(if overloaded { Answer::Overloaded } else { Answer::Given }, took);
         written.push((stamp, result));
     }
 }
 
 /// Reads one again, as the watch would show it: one that has left the selector is gone, whether or not the watch has said so yet.
-async fn look(actor: Actor<'_>, fleet: &mut Fleet, id: &ItemId) -> Result<(), Error> {
+pub async fn look(actor: Actor<'_>, fleet: &mut Fleet, id: &ItemId) -> Result<(), Error> {
     let (context, api) = (actor.context, fleet.target.api(actor, id.namespace()));
     let what = what(&fleet.target, id);
     let found = match fleet.contract.label_selector().filter(|_| !bug::active(Bug::UnselectedStamped)) {

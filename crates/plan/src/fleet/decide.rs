@@ -103,7 +103,7 @@ pub struct Refused {
 }
 
 /// So many of them are named.
-const NAMED: usize = 20;
+pub const NAMED: usize = 20;
 
 /// What to do, what to keep and what to say.
 #[derive(Clone, Debug, PartialEq, Eq)]

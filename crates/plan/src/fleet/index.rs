@@ -1,9 +1,12 @@
 //! The fleet as it was seen, kept so that nothing has to be counted again: one event costs O(log n), whatever the fleet's size.
 //!
-//! It holds nothing that could not be told from the resources, the terms, what is reserved and the time: taking events one by one and
+//! It holds nothing that could not be told from the resources, the terms, what is reserved or refused, and the time: taking events one by one and
 //! building it from scratch give the same (a property test says so).
 
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::{
+    collections::{BTreeMap, BTreeSet, BinaryHeap},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 
@@ -30,7 +33,7 @@ pub enum Standing {
     Fresh,
     /// It has the image and has never served: nobody waits for it (H38).
     Starting,
-    /// It has never served, and the write that would give it its image is refused: nobody waits for it (H38).
+    /// It has never served, and the write that would give it its image is refused, or not answered: nobody waits for it (H38).
     Refused,
     /// It serves from another image, or has served and lost its image: that one is not new, and goes forward only.
     Outdated,
@@ -350,6 +353,20 @@ impl Index {
         self.items.get(id)
     }
 
+    /// The image that one which serves should have.
+    pub fn wanted(&self, id: &ItemId) -> Option<&str> {
+        self.terms_of(id).map(|terms| terms.image.as_str())
+    }
+
+    /// How long it may be on its way.
+    pub fn deadline(&self, id: &ItemId) -> Option<Duration> {
+        self.terms_of(id).map(|terms| terms.deadline)
+    }
+
+    fn terms_of(&self, id: &ItemId) -> Option<&TierTerms> {
+        self.terms.tier_of(&self.items.get(id)?.tier).map(|(_, terms)| terms)
+    }
+
     /// All resources.
     pub fn items(&self) -> impl Iterator<Item = (&ItemId, &Item)> {
         self.items.iter()
@@ -426,6 +443,19 @@ impl Index {
     pub fn release(&mut self, id: &ItemId) {
         self.take_out(id);
         self.reserved.remove(id);
+        if let Some(refusal) = self.refused.get_mut(id) {
+            refusal.unsettled = false;
+        }
+        self.put_in(id);
+    }
+
+    /// What was refused was not answered at all: it may still arrive.
+    pub fn unsettle(&mut self, id: &ItemId) {
+        self.take_out(id);
+        self.reserved.insert(id.clone());
+        if let Some(refusal) = self.refused.get_mut(id) {
+            refusal.unsettled = true;
+        }
         self.put_in(id);
     }
 
@@ -446,7 +476,7 @@ impl Index {
         let is_due = |(id, refusal): &(&ItemId, &Refusal)| {
             let served = self.items.get(*id).is_some_and(|item| item.deployed);
             let settled = served && self.standing(id).is_some_and(|(tier, _)| done(tier));
-            all || (refusal.again <= now && !settled)
+            !refusal.unsettled && (all || (refusal.again <= now && !settled))
         };
         let due: Vec<ItemId> = self.refused.iter().filter(is_due).map(|(id, _)| id.clone()).collect();
         for id in due {
@@ -593,6 +623,13 @@ struct Writing<'a> {
     refusal: Option<&'a Refusal>,
 }
 
+impl Writing<'_> {
+    /// The last one was not answered, and neither is any other.
+    fn is_unsettled(&self) -> bool {
+        self.refusal.is_some_and(|refusal| refusal.unsettled)
+    }
+}
+
 /// What there is most of; of several, the first by name.
 fn most<'a>(counts: impl Iterator<Item = (&'a str, usize)>) -> Option<&'a str> {
     counts.max_by(|one, other| one.1.cmp(&other.1).then_with(|| other.0.cmp(one.0))).map(|(image, _)| image)
@@ -656,7 +693,9 @@ fn stand(item: &Item, tier: &TierTerms, terms: &Terms, writing: Writing<'_>, now
                 && terms.retried_at.is_none_or(|at| stamp.at > at)
         };
         return match item.stamp.as_ref().filter(fought) {
-            _ if reserved => Standing::Reserved,
+            // Nobody waits for who has never served beyond the write, and this one may never end (H38).
+            _ if reserved && !item.deployed => Standing::Refused,
+            _ if reserved && !(refused && writing.is_unsettled()) => Standing::Reserved,
             Some(_) if !bug::active(Bug::ContestedFought) => Standing::Contested,
             _ if refused && !item.deployed => Standing::Refused,
             _ if refused => failed,

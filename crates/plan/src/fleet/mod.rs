@@ -18,7 +18,7 @@ mod refusal;
 mod view;
 mod want;
 
-pub use decide::{Plan, Refused, Stamping, TierReport, Verdict, decide};
+pub use decide::{NAMED, Plan, Refused, Stamping, TierReport, Verdict, decide};
 pub use diagnosis::{Ailment, Diagnosis, Finding, Look, PodLook, PodState, SAMPLE, SETTLE, Sample, sample};
 pub use gates::{of_tier, split};
 pub use index::{Index, Key, Lanes, Room, Standing, TierIndex};

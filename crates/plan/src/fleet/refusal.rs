@@ -26,6 +26,8 @@ pub struct Refusal {
     pub again: Timestamp,
     /// It is not time yet.
     pub resting: bool,
+    /// What was written may still arrive, for nothing that was written since was answered either. Nothing else is tried, whatever is wanted.
+    pub unsettled: bool,
 }
 
 impl Refusal {
@@ -35,13 +37,13 @@ impl Refusal {
         let tries = before.map_or(1, |before| before.tries.saturating_add(1));
         let rest = FIRST.saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1).min(16))).min(LONGEST);
         let again = now.saturating_add(rest).unwrap_or(Timestamp::MAX);
-        Self { uid: uid.to_owned(), image: image.to_owned(), why, tries, again, resting: true }
+        Self { uid: uid.to_owned(), image: image.to_owned(), why, tries, again, resting: true, unsettled: false }
     }
 
     /// Whether it stands for this resource: it is not tried again yet, and what was refused is what it would get. Who has never served gets
     /// whatever its tier gives new ones, and waits for its time.
     pub(super) fn counts(&self, item: &Item, image: &str) -> bool {
         let outdated = item.image.as_deref() != Some(image);
-        self.resting && outdated && (!item.deployed || self.image == image)
+        outdated && (self.unsettled || (self.resting && (!item.deployed || self.image == image)))
     }
 }

@@ -16,6 +16,8 @@ enum Event {
     Forget(u8),
     Reserve(u8),
     Release(u8),
+    Refuse(u8, String),
+    Unsettle(u8),
     Advance(i64),
     Rebuild(Terms),
 }
@@ -92,6 +94,8 @@ fn event() -> impl Strategy<Value = Event> {
         2 => (0_u8..12).prop_map(Event::Forget),
         2 => (0_u8..12).prop_map(Event::Reserve),
         2 => (0_u8..12).prop_map(Event::Release),
+        2 => (0_u8..12, image()).prop_map(|(number, image)| Event::Refuse(number, image)),
+        2 => (0_u8..12).prop_map(Event::Unsettle),
         2 => (-300_i64..600).prop_map(Event::Advance),
         1 => terms().prop_map(Event::Rebuild),
     ]
@@ -110,16 +114,14 @@ proptest! {
                 Event::Forget(number) => index.forget(&id(number)),
                 Event::Reserve(number) => index.reserve(&id(number)),
                 Event::Release(number) => index.release(&id(number)),
+                Event::Refuse(number, image) => index.refuse(&id(number), &image, "no".into(), now),
+                Event::Unsettle(number) => index.unsettle(&id(number)),
                 Event::Advance(second) => { now = at(second); index.advance(now); }
                 Event::Rebuild(other) => { terms = other; index.rebuild(terms.clone(), now); }
             }
-            let mut scratch = Index::new(terms.clone(), now);
-            for id in index.reserved() {
-                scratch.reserve(id);
-            }
-            for (id, item) in index.items() {
-                scratch.observe(id, item.clone());
-            }
+            // What is reserved or refused is kept, and everything else is made of the resources again.
+            let mut scratch = index.clone();
+            scratch.rebuild(terms.clone(), now);
             prop_assert_eq!(&index, &scratch);
         }
     }

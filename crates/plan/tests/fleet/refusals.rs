@@ -86,6 +86,28 @@ fn other_wishes_are_tried_at_once() {
 }
 
 #[test]
+fn one_that_is_never_answered_fails_like_a_refused_one_and_nothing_is_decided_about_it_until_it_is_settled() {
+    let mut world = three(false);
+    let plan = world.plan();
+    world.keep(&plan);
+    world.index.reserve(&id("a"));
+    assert_eq!(world.standing("a"), Standing::Reserved, "it may still arrive");
+    world.index.refuse(&id("a"), V2, WHY.into(), world.now);
+    world.index.unsettle(&id("a"));
+    assert_eq!((world.standing("a"), world.index.refusals().count()), (Standing::Ignored, 1));
+    // Neither another wish, nor time, nor a person changes that.
+    let mut other = world.want.clone();
+    other.tiers[0].image = V3.into();
+    world.wish(other);
+    world.wait(400);
+    world.index.forgive(true, |_| false, world.now);
+    assert_eq!(world.standing("a"), Standing::Ignored);
+    assert!(!names(&world.plan()).contains("a"));
+    world.index.release(&id("a"));
+    assert!(names(&world.plan()).contains("a"), "a touch has landed");
+}
+
+#[test]
 fn a_new_one_that_can_not_be_written_is_tried_again_and_holds_nobody_up() {
     let mut world = three(true);
     let mut new = serving("n", "", V1);

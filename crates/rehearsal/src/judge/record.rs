@@ -268,6 +268,7 @@ pub(super) fn goes_or_comes(note: &Note) -> Option<&str> {
         | Note::NotCreated { .. }
         | Note::Refused { .. }
         | Note::FieldsFrozen { .. }
+        | Note::WebhookBroken { .. }
         | Note::WatchesStill
         | Note::Restored(_)
         | Note::SnapshotStored { .. }

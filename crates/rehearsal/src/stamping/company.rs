@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_sim::{
     rng::Rng,
-    scenario::{Action, Moment, When},
+    scenario::{Action, Moment, Webhook, When},
 };
 
-use super::{IMAGE, TOUCHED, fill, freeze, rival, service_image};
+use super::{IMAGE, STAMP, TOUCHED, fill, freeze, rival, service_image, webhook};
 
 /// Another ServiceImage of the same kind.
 #[derive(Clone, Copy)]
@@ -76,24 +76,39 @@ fn soon(action: Action) -> Moment {
     Moment { when: When::After(Duration::from_millis(10)), action }
 }
 
-/// Some of the Dicoms can't be written, by admission that denies stamps, touches or both, or because their annotations are at their limit;
-/// and what mends those whose failure halts everybody. The others stay as they are.
-pub(super) fn unwritable(rng: &mut Rng, dicoms: &[Value]) -> (Vec<Moment>, Vec<Moment>) {
-    let (mut broken, mut mended) = (Vec::new(), Vec::new());
+/// Dicoms that can't be written.
+#[derive(Default)]
+pub(super) struct Unwritable {
+    /// What makes them so.
+    pub(super) broken: Vec<Moment>,
+    /// What mends those whose failure halts everybody. The others stay as they are.
+    pub(super) mended: Vec<Moment>,
+    /// Webhooks work again. Nothing that is deleted goes before that.
+    pub(super) answered: Vec<Moment>,
+}
+
+/// Some of the Dicoms can't be written, by admission that denies stamps, touches or both, because their annotations are at their limit, or
+/// because a webhook goes wrong and nobody knows what became of the write.
+pub(super) fn unwritable(rng: &mut Rng, dicoms: &[Value]) -> Unwritable {
+    let Unwritable { mut broken, mut mended, mut answered } = Unwritable::default();
     for dicom in dicoms {
         let name = dicom["metadata"]["name"].as_str().unwrap_or_default();
         if !rng.one_in(3) {
             continue;
         }
-        broken.push(soon(match rng.below(4) {
+        let about = if rng.one_in(3) { STAMP } else { "" };
+        broken.push(soon(match rng.below(6) {
             0 => freeze(name, &[IMAGE]),
             1 => freeze(name, &[TOUCHED]),
             2 => freeze(name, &[IMAGE, TOUCHED]),
+            3 => webhook(name, Some(Webhook::Hangs), about),
+            4 => webhook(name, Some(Webhook::Breaks), about),
             _ => fill(name, true),
         }));
+        answered.push(soon(webhook(name, None, "")));
         if dicom["spec"]["failureHaltsUpdate"] == true {
             mended.extend([soon(freeze(name, &[])), soon(fill(name, false))]);
         }
     }
-    (broken, mended)
+    Unwritable { broken, mended, answered }
 }

@@ -35,6 +35,9 @@ pub struct Judgement {
 /// How long what was sent may take to land: what the operator tells the API server.
 const LATEST: SignedDuration = SignedDuration::from_secs(10);
 
+/// After so long what was sent for a reservation has landed or never will, unless whoever sent it stood still.
+const LANDED: SignedDuration = SignedDuration::from_secs(20);
+
 /// Among whom a limit counts.
 #[derive(Clone, Copy, Debug)]
 enum Among<'a> {
@@ -84,7 +87,7 @@ pub fn judge(journal: &[Entry], patience: SignedDuration) -> Judgement {
     for entry in journal {
         let change = match &entry.event {
             Event::Write(change) => change,
-            Event::Note(Note::FieldsFrozen { name, .. }) => {
+            Event::Note(Note::FieldsFrozen { name, .. } | Note::WebhookBroken { name, .. }) => {
                 court.unwritable.insert(name.clone());
                 continue;
             }
@@ -111,8 +114,14 @@ struct Court {
     others: BTreeMap<String, Value>,
     /// When who selects what changed last.
     company_changed: Timestamp,
-    /// Dicoms that a policy or their size kept from being written, at least for a while.
+    /// Dicoms that a policy, a webhook or their size kept from being written, at least for a while.
     unwritable: BTreeSet<String>,
+    /// Since when each that is reserved is: where no touch of it was answered it stays so.
+    reserved: BTreeMap<String, Timestamp>,
+    /// Those of them that have got their image.
+    landed: BTreeSet<String>,
+    /// When the ServiceImage said first that it had seen its newest spec.
+    observed: Option<Timestamp>,
     judgement: Judgement,
 }
 
@@ -179,11 +188,8 @@ impl Court {
         let began_blank = same.map_or_else(|| image_of(after).is_none(), |known| !known.served);
         let served = match deployed(after) {
             Some(says) => says,
-            // Who lost its image still says whose it had.
-            None if image_of(after).is_none() => {
-                let had_ours = || stamp(after).is_some_and(|stamp| stamp["by"] == self.fleet["metadata"]["uid"]);
-                same.is_some_and(|known| known.served) && had_ours()
-            }
+            // Who lost its image still says that it had one.
+            None if image_of(after).is_none() => same.is_some_and(|known| known.served) && stamp(after).is_some(),
             None => !began_blank || is_ready(after),
         };
         if is_ready(after) {
@@ -212,6 +218,7 @@ impl Court {
             return;
         }
         self.judgement.stamps += 1;
+        self.landed.insert(name.clone());
         if is_left_out(before) {
             self.object(at, &format!("{} stamped {name}, which is not selected", change.user));
         }
@@ -237,7 +244,10 @@ impl Court {
         let sent_before = acts
             && !settled
             && decided(after).zip(claimed(&self.fleet)).is_some_and(|(decided, claimed)| decided < claimed);
-        if acts != settled && !sent_before {
+        // It was reserved before and could not be touched since: nothing was decided about it, and what was sent may still land.
+        let untouched =
+            claimed(&self.fleet).is_some_and(|claimed| self.reserved.get(name).is_some_and(|at| *at < claimed));
+        if acts != settled && !sent_before && (acts || !untouched) {
             self.object(at, &format!("{} stamped {name}, and {operator} acts", change.user));
         }
         if !reserved(&self.fleet) {
@@ -251,6 +261,8 @@ impl Court {
     /// Who has served gets its tier's image and no other; the ServiceImage as it was last seen to be.
     fn direction(&mut self, name: &str, before: &Value, after: &Value, at: Timestamp) {
         let current = self.fleet.pointer("/status/observedGeneration") == self.fleet.pointer("/metadata/generation");
+        // What was sent before that may land after it, where it is still reserved.
+        let current = current && decided(after) >= self.observed;
         let served = has_served(before) || self.dicoms.get(name).is_some_and(|known| known.served);
         let Some(tier) = tier_of(&self.fleet, before).filter(|_| current && served) else { return };
         let wanted = image_for(&self.fleet, tier).to_owned();
@@ -285,6 +297,7 @@ impl Court {
     fn fleet(&mut self, change: &Change, at: Timestamp) {
         if change.verb == Verb::Delete {
             let gone = std::mem::take(&mut self.fleet);
+            self.reserved.clear();
             let unfinished =
                 gone.pointer("/status/batch").and_then(Value::as_array).is_some_and(|batch| !batch.is_empty());
             // Whoever takes the finalizer away loses what it kept.
@@ -302,19 +315,31 @@ impl Court {
         if id(&self.fleet).is_some() && id(&self.fleet) != id(after) {
             self.judgement.take_overs += 1;
         }
+        let generation = |fleet: &Value| fleet.pointer("/status/observedGeneration").cloned();
+        if generation(&self.fleet) != generation(after) {
+            self.observed = Some(at);
+        }
         let batch = after.pointer("/status/batch").and_then(Value::as_array).cloned().unwrap_or_default();
-        let reserved: BTreeSet<&str> = batch.iter().filter_map(|one| one["name"].as_str()).collect();
-        let is_new = batch.as_slice()
-            != self.fleet.pointer("/status/batch").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        if is_ours(&change.user) && is_new {
-            if !batch.is_empty() && claimed(after).is_none_or(|claimed| at.duration_since(claimed) < LATEST) {
+        let names: BTreeSet<&str> = batch.iter().filter_map(|one| one["name"].as_str()).collect();
+        // What could not be touched stays reserved, and nothing new is said by that.
+        let fresh: BTreeSet<&str> = names.iter().copied().filter(|name| !self.reserved.contains_key(*name)).collect();
+        self.reserved.retain(|name, _| names.contains(name.as_str()));
+        self.landed.retain(|name| names.contains(name.as_str()) && !fresh.contains(name.as_str()));
+        self.reserved.extend(fresh.iter().map(|name| ((*name).to_owned(), at)));
+        if is_ours(&change.user) && !fresh.is_empty() {
+            if claimed(after).is_none_or(|claimed| at.duration_since(claimed) < LATEST) {
                 self.object(at, "a batch is reserved while what was sent before the claim may still land");
             }
             // What is written elsewhere leaves the images that are read here as they are.
-            for name in reserved.iter().filter(|_| !is_elsewhere(after)) {
+            for name in fresh.iter().filter(|_| !is_elsewhere(after)) {
                 self.order(after, name, at);
             }
             if !is_elsewhere(after) {
+                let may_land = |name: &&str| {
+                    let recent = self.reserved.get(*name).is_some_and(|since| at.duration_since(*since) < LANDED);
+                    recent && !self.landed.contains(*name)
+                };
+                let reserved = names.iter().copied().filter(may_land).collect();
                 self.limits(after, &reserved, at);
             }
         }

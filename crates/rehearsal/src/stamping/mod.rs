@@ -20,7 +20,7 @@ use windlass_operator::lenient::Whole;
 use windlass_sim::{
     harness::Seat,
     objects,
-    scenario::{Action, Subject},
+    scenario::{Action, Subject, Webhook},
 };
 
 use crate::{
@@ -114,6 +114,14 @@ pub fn one(name: &str) -> Subject {
 pub fn freeze(name: &str, fields: &[&str]) -> Action {
     Action::FreezeFields { target: one(name), fields: fields.iter().map(|field| (*field).to_owned()).collect() }
 }
+
+/// A webhook that is asked about every write of ours to a Dicom whose body has these words in it goes wrong, or works again.
+pub fn webhook(name: &str, how: Option<Webhook>, about: &str) -> Action {
+    Action::Webhook { target: one(name), how, about: about.to_owned() }
+}
+
+/// What is in the body of a stamp and not in that of a touch.
+pub const STAMP: &str = "\"spec\"";
 
 /// The definition of Dicoms, which has another place for an image.
 fn definition() -> Value {

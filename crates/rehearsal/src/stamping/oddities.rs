@@ -116,6 +116,14 @@ mod tests {
             "touches that are refused",
             &|action| matches!(action, Action::FreezeFields { fields, .. } if fields.iter().any(|field| field == TOUCHED)),
         );
+        often(
+            "writes that get no answer",
+            &|action| matches!(action, Action::Webhook { how: Some(_), about, .. } if about.is_empty()),
+        );
+        often(
+            "stamps that get no answer",
+            &|action| matches!(action, Action::Webhook { how: Some(_), about, .. } if !about.is_empty()),
+        );
         often("annotations at their limit", &|action| says(patches(action, DICOMS), "xxxx"));
         often("an image that is removed", &|action| {
             patches(action, DICOMS).is_some_and(|patch| patch.pointer("/spec/image") == Some(&Value::Null))

@@ -14,7 +14,7 @@ use windlass_sim::{
 
 use super::{
     Judgement,
-    company::{Company, unwritable},
+    company::{Company, Unwritable, unwritable},
     dicom, image, judge, objects,
     oddities::{elsewhere, gone_and_back, times, unreadable, unseen},
     one, reference, service, service_image, service_without_deployed, subject, tier,
@@ -115,12 +115,11 @@ pub fn scenario(seed: u64) -> Scenario {
     company.make_room(&mut wanted);
     let theirs = self::tiers(&mut rng, &["v2", "v5"]);
     let mut timeline = company.comes(&mut rng, theirs);
-    let mut mends = company.goes();
-    if rng.one_in(4) {
-        let (broken, mended) = unwritable(&mut rng, &dicoms);
-        timeline.splice(..0, broken);
-        mends.extend(mended);
-    }
+    let unwritable = if rng.one_in(4) { unwritable(&mut rng, &dicoms) } else { Unwritable::default() };
+    timeline.splice(..0, unwritable.broken);
+    let mut mends = unwritable.answered.clone();
+    mends.extend(company.goes());
+    mends.extend(unwritable.mended);
     for number in 0..rng.below(14) {
         let action = happening(&mut rng, number, dicoms.len() as u64);
         timeline.push(Moment {
@@ -129,6 +128,7 @@ pub fn scenario(seed: u64) -> Scenario {
         });
         if rng.one_in(12) {
             // Another one of its name: nothing of the first one's is settled by that.
+            timeline.extend(unwritable.answered.iter().cloned());
             timeline.push(Moment { when: When::After(Duration::from_secs(1)), action: Action::Delete(subject()) });
             let pause = rng.between(Duration::from_millis(20), Duration::from_secs(5));
             if rng.one_in(3) {

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use windlass_rehearsal::{
     operator,
     stamping::{
-        IMAGE, NAME, NAMESPACE, PATIENCE, TOUCHED, dicom, fill, freeze, image, judge, objects, one, reference, rival,
-        service, service_image, subject, tier,
+        IMAGE, NAME, NAMESPACE, PATIENCE, STAMP, TOUCHED, dicom, fill, freeze, image, judge, objects, one, reference,
+        rival, service, service_image, service_without_deployed, subject, tier, webhook,
     },
     trial::{self, Ending, Outcome, Scenario},
 };
@@ -21,7 +21,7 @@ use windlass_sim::{
     faults::Strike,
     harness::{Program, Seat},
     journal::{Event, Verb},
-    scenario::{Action, Moment, Subject, When},
+    scenario::{Action, Moment, Subject, Webhook, When},
 };
 
 fn after(seconds: u64, action: Action) -> Moment {
@@ -99,6 +99,18 @@ impl Told {
 
     fn images(&self) -> BTreeMap<&str, &str> {
         self.dicoms().into_iter().map(|(name, object)| (name, tag(object))).collect()
+    }
+
+    /// When somebody wrote to it first, who it was not that made it.
+    fn first_write(&self, subject: &Subject) -> jiff::Timestamp {
+        let is_it = |event: &Event| match event {
+            Event::Write(change) => {
+                let of_it = change.resource == subject.resource && change.name == subject.name;
+                of_it && (change.resource != one("").resource || trial::is_ours(&change.user))
+            }
+            Event::Quorum(_) | Event::Verb { .. } | Event::Note(_) => false,
+        };
+        self.outcome.journal.iter().find(|entry| is_it(&entry.event)).expect("a write").at
     }
 
     /// How often we gave each an image.
@@ -289,6 +301,10 @@ fn three(halts: bool) -> Vec<Value> {
 #[case::annotations_at_their_limit(fill("a0", true), "Too long")]
 #[case::a_policy_that_denies_stamps(freeze("a0", &[IMAGE]), "denied request: /spec/image may not change")]
 #[case::one_that_denies_everything(freeze("a0", &[IMAGE, "/metadata/annotations"]), "denied request")]
+#[case::a_webhook_that_hangs(webhook("a0", Some(Webhook::Hangs), ""), "no answer in time")]
+#[case::a_webhook_that_hangs_at_stamps(webhook("a0", Some(Webhook::Hangs), STAMP), "no answer in time")]
+#[case::a_webhook_that_goes_wrong(webhook("a0", Some(Webhook::Breaks), ""), "replace operation does not apply")]
+#[case::a_webhook_that_goes_wrong_at_stamps(webhook("a0", Some(Webhook::Breaks), STAMP), "does not apply")]
 fn one_that_can_not_be_written_harms_only_itself(#[case] bad: Action, #[case] why: &str) {
     let later = Action::Patch { target: subject(), patch: json!({"spec": {"tiers": [tier("", "v3", 0)]}}) };
     let timeline = vec![after(0, bad), after(1, Action::Create(wants(NAME, "v2", None))), after(60, later)];
@@ -314,6 +330,144 @@ fn e4_one_that_can_not_be_written_halts_where_it_says_so_and_goes_on_by_itself()
         said.iter().filter(|(reason, _)| reason == "StampRefused").map(|(_, message)| message).collect();
     assert!(refused.first().is_some_and(|message| message.contains("clinic/a0 can't be given its image")), "{said:?}");
     assert_eq!(said.last().map(|(reason, _)| reason.as_str()), Some("UpToDate"), "{said:?}");
+}
+
+/// Writes to one are not answered, and a limit of one at once is there: it has its time, then it counts as failed and the others go on.
+fn one_of_a_narrow_tier_is_never_answered() {
+    let mut wanted = wants(NAME, "v2", None);
+    wanted["spec"]["tiers"][0]["maxInFlight"] = json!(1);
+    let bad = webhook("a0", Some(Webhook::Hangs), "");
+    let timeline = vec![after(0, bad), after(1, Action::Create(wanted))];
+    let told = tell(three(false), timeline, subject(), Ending::Ready);
+    assert_eq!(told.images(), [("a0", "v1"), ("b1", "v2"), ("c2", "v2")].into());
+    assert_eq!(reserved(told.status()), ["a0"], "until a touch of it is answered");
+}
+
+fn reserved(status: &Value) -> Vec<&str> {
+    let batch = status["batch"].as_array().map(Vec::as_slice).unwrap_or_default();
+    batch.iter().filter_map(|one| one["name"].as_str()).collect()
+}
+
+#[test]
+fn e4_one_that_is_never_answered_does_not_hold_a_narrow_tier_up() {
+    one_of_a_narrow_tier_is_never_answered();
+}
+
+#[test]
+fn e4_one_that_is_answered_again_gets_its_image() {
+    let mut wanted = wants(NAME, "v2", None);
+    wanted["spec"]["tiers"][0]["progressDeadline"] = json!("2m");
+    let timeline = vec![
+        after(0, webhook("a0", Some(Webhook::Hangs), "")),
+        after(1, Action::Create(wanted)),
+        after(300, webhook("a0", None, "")),
+    ];
+    let told = tell(three(true), timeline, subject(), Ending::Ready);
+    assert_eq!(told.images(), [("a0", "v2"), ("b1", "v2"), ("c2", "v2")].into());
+    assert_eq!(reserved(told.status()), [""; 0]);
+    let said = told.said(NAME);
+    assert!(said.iter().any(|(reason, words)| reason == "StampRefused" && words.contains("clinic/a0")), "{said:?}");
+}
+
+/// Nothing that is written to any of them is answered for a while: that is nobody's failure.
+#[test]
+fn e4_an_api_server_that_answers_nothing_for_a_while_is_nobodys_failure() {
+    let all = ["a0", "b1", "c2"];
+    let mut timeline: Vec<Moment> = all.iter().map(|name| after(0, webhook(name, Some(Webhook::Breaks), ""))).collect();
+    timeline.push(after(1, Action::Create(wants(NAME, "v2", None))));
+    let mends =
+        all.iter().enumerate().map(|(number, name)| (if number == 0 { 300 } else { 0 }, webhook(name, None, "")));
+    timeline.extend(mends.map(|(seconds, mend)| after(seconds, mend)));
+    let told = tell(three(false), timeline, subject(), Ending::Ready);
+    assert_eq!(told.images(), [("a0", "v2"), ("b1", "v2"), ("c2", "v2")].into());
+    let resource = subject().resource;
+    let states: Vec<&Value> = told.writes(&resource).filter_map(|change| change.after.as_deref()).collect();
+    let failed = |state: &&&Value| state["status"]["tierStatus"][0]["ignored"].as_i64().is_some_and(|count| count > 0);
+    assert_eq!(states.iter().filter(failed).count(), 0, "nobody failed");
+    let named = states.iter().any(|state| state["status"]["refused"].as_array().is_some_and(|all| all.len() == 3));
+    assert!(named, "and they are named");
+}
+
+/// A stamp gets no answer, and a policy refuses its touch. The policy goes, and the stamp lands when nobody waits for it any more.
+fn a_touch_is_refused_while_a_stamp_may_land() {
+    let mut wanted = wants(NAME, "v2", None);
+    wanted["spec"]["tiers"][0]["maxInFlight"] = json!(1);
+    let reference = tell(three(false), vec![after(1, Action::Create(wanted.clone()))], subject(), Ending::Ready);
+    let first = "b1";
+    let (created, stamped) = (reference.first_write(&subject()), reference.first_write(&one(first)));
+    let frozen = |fields: &[&str]| freeze(first, fields);
+    let timeline = vec![
+        after(1, Action::Create(wanted)),
+        Moment {
+            when: When::After(stamped.duration_since(created).unsigned_abs() + Duration::from_secs(2)),
+            action: frozen(&[IMAGE, "/metadata/annotations"]),
+        },
+        after(5, frozen(&[])),
+    ];
+    let strikes = [(first_stamp(&reference), Strike::Late(Duration::from_secs(8)))];
+    let told = tell_beside(three(false), timeline, subject(), Ending::Ready, &strikes, &service);
+    assert_eq!(told.images(), [("a0", "v2"), ("b1", "v2"), ("c2", "v2")].into());
+}
+
+#[test]
+fn h1_a_touch_that_is_refused_settles_no_stamp_that_may_still_land() {
+    a_touch_is_refused_while_a_stamp_may_land();
+}
+
+/// Whoever stamps it stands still, and whoever takes over can't touch it: it goes on with the others. What was sent lands late.
+fn a_late_stamp_of_one_that_could_not_be_touched() {
+    let timeline = |then: Vec<Moment>| {
+        let mut timeline = vec![after(1, Action::Create(wants(NAME, "v2", None)))];
+        timeline.extend(then);
+        timeline
+    };
+    let alone = || three(false).into_iter().take(1).collect::<Vec<_>>();
+    let at = first_stamp(&tell(alone(), timeline(vec![]), subject(), Ending::Ready));
+    let strikes = [(at, Strike::Freeze(Duration::from_secs(50)))];
+    let then = vec![after(20, webhook("a0", Some(Webhook::Hangs), "")), after(39, webhook("a0", None, ""))];
+    let told = tell_beside(alone(), timeline(then), subject(), Ending::Ready, &strikes, &service);
+    assert_eq!(told.images(), [("a0", "v2")].into());
+}
+
+#[test]
+fn h1_one_that_can_not_be_touched_stays_reserved_for_a_successor() {
+    a_late_stamp_of_one_that_could_not_be_touched();
+}
+
+/// It is replaced by one without an image while no ServiceImage is there, and the next one of that name has another uid.
+fn one_that_lost_the_image_of_another_service_image() {
+    let mut next = wants(NAME, "v3", None);
+    next["spec"]["tiers"][0]["maxInFlight"] = json!(1);
+    let gone = |action| Moment { when: When::Gone(subject(), Duration::from_secs(1)), action };
+    let timeline = vec![
+        after(1, Action::Create(wants(NAME, "v2", None))),
+        after(300, Action::Delete(subject())),
+        gone(Action::Patch { target: one("c2"), patch: json!({"spec": {"image": null}}) }),
+        after(10, Action::Create(next)),
+    ];
+    let told = tell_beside(three(false), timeline, subject(), Ending::Ready, &[], &service_without_deployed);
+    assert_eq!(told.images(), [("a0", "v3"), ("b1", "v3"), ("c2", "v3")].into());
+}
+
+#[test]
+fn h2_one_that_lost_the_image_of_another_service_image_waits_for_its_turn() {
+    one_that_lost_the_image_of_another_service_image();
+}
+
+#[test]
+fn one_that_is_deleted_stays_while_a_write_to_a_resource_may_still_arrive() {
+    let timeline = vec![
+        after(0, webhook("a0", Some(Webhook::Hangs), "")),
+        after(1, Action::Create(wants(NAME, "v2", None))),
+        after(60, Action::Delete(subject())),
+        after(60, webhook("a0", None, "")),
+        Moment { when: When::Gone(subject(), Duration::from_secs(1)), action: Action::Create(wants(NAME, "v3", None)) },
+    ];
+    let told = tell(three(false), timeline, subject(), Ending::Ready);
+    assert_eq!(told.images(), [("a0", "v3"), ("b1", "v3"), ("c2", "v3")].into());
+    let said = told.said(NAME);
+    let kept = said.iter().find(|(_, words)| words.contains("may still be on its way"));
+    assert!(kept.is_some_and(|(reason, words)| reason == "StampRefused" && words.contains("clinic/a0")), "{said:?}");
 }
 
 /// Which of an operator's calls is its first stamp.
@@ -387,5 +541,11 @@ fn bugs_that_only_others_bring_to_light_are_caught() {
     use crate::support::is_noticed;
     use windlass_plan::bug::Bug;
     is_noticed(Bug::SharedFieldManager, another_path_leaves_what_is_at_the_old_one);
+    is_noticed(Bug::UnansweredStopsAll, one_of_a_narrow_tier_is_never_answered);
+    is_noticed(Bug::UnsettledForgotten, one_of_a_narrow_tier_is_never_answered);
+    is_noticed(Bug::UnsettledForgotten, a_late_stamp_of_one_that_could_not_be_touched);
+    is_noticed(Bug::UnansweredForEver, one_of_a_narrow_tier_is_never_answered);
+    is_noticed(Bug::RefusalSettles, a_touch_is_refused_while_a_stamp_may_land);
+    is_noticed(Bug::LostImageForgotten, one_that_lost_the_image_of_another_service_image);
     is_noticed(Bug::RefusedStopsAll, || one_that_can_not_be_written_harms_only_itself(fill("a0", true), "Too long"));
 }

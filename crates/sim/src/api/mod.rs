@@ -58,6 +58,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use serde_json::json;
 
+pub use self::admission::Webhook;
 pub use self::newest::{Ended, Revisions};
 pub use self::resource::{BuiltInKind, built_in_kinds};
 pub use self::selector::selects;
@@ -138,6 +139,17 @@ impl Api {
     /// `resource` is its plural and group.
     pub fn freeze_fields(&self, resource: &str, namespace: &str, name: &str, fields: &[String]) {
         self.lock().policies.set(resource, key::Key::new(namespace, name), fields.to_vec());
+    }
+
+    /// From now on a webhook that is asked about writes to this object goes wrong like this, where their bodies have these words in them;
+    /// with none, it works again. `resource` is its plural and group. Whoever sends the write finds out ([`Self::webhook`]).
+    pub fn set_webhook(&self, resource: &str, namespace: &str, name: &str, how: Option<Webhook>, about: &str) {
+        self.lock().webhooks.set(resource, &key::Key::new(namespace, name), how, about);
+    }
+
+    /// How the webhook goes wrong that is asked about this write, if it does.
+    pub fn webhook(&self, path: &str, body: &[u8]) -> Option<Webhook> {
+        self.lock().webhooks.asked(path, body)
     }
 
     /// Everything is as it was at this revision, and counting goes on from there: etcd was restored from a snapshot.

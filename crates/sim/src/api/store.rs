@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::admission::Policies;
+use super::admission::{Policies, Webhooks};
 use super::key::Key;
 use super::newest::{Newest, Revisions};
 use super::object;
@@ -93,6 +93,7 @@ pub(crate) struct Store {
     pub(crate) logs: ProcessLogs,
     /// What may not be changed of which objects.
     pub(crate) policies: Policies,
+    pub(crate) webhooks: Webhooks,
     /// Resources that can't be listed or watched now, as where their conversion webhook is away.
     unlistable: BTreeSet<String>,
 }
@@ -112,6 +113,7 @@ impl Store {
             watches: Vec::new(),
             logs: ProcessLogs::default(),
             policies: Policies::default(),
+            webhooks: Webhooks::default(),
             unlistable: BTreeSet::new(),
         }
     }

@@ -1,6 +1,6 @@
 //! ServiceImages on a real control plane among others: a second one on the same resources, and resources that can't be written.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use kube::{
@@ -9,6 +9,7 @@ use kube::{
     discovery::ApiResource,
 };
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 use windlass_api::ServiceImage;
 
 use super::{
@@ -147,6 +148,70 @@ pub async fn refused(stage: &Stage) -> Result<()> {
     fleet.waits("complete", 120)?;
     ensure!(fleet.images().await?.contains(&("full".to_owned(), image("v4"))), "{:?}", fleet.images().await?);
     stage.windlass.kubectl(&["delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "keep-images"])?;
+    stage.windlass.kubectl(&["delete", "serviceimage", NAMESPACE, "--timeout=30s"])?;
+    Ok(())
+}
+
+/// Whoever connects is kept waiting. Where.
+async fn hanging() -> Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("https://{}/", listener.local_addr()?);
+    tokio::spawn(async move {
+        let mut kept = Vec::new();
+        while let Ok((connection, _)) = listener.accept().await {
+            kept.push(connection);
+        }
+    });
+    Ok(url)
+}
+
+/// A webhook hangs for one of three, with a limit of one at once: it has its time, the others go on, and it stays reserved until it is answered.
+pub async fn unanswered(stage: &Stage) -> Result<()> {
+    const NAMESPACE: &str = "unanswered";
+    let fleet = Fleet::create(stage, NAMESPACE, &[("stuck", "", "v1"), ("well", "", "v1"), ("fine", "", "v1")]).await?;
+    allow(stage)?;
+    let marked = json!({"metadata": {"labels": {"webhook": "hangs"}}, "spec": {"failureHaltsUpdate": false}});
+    fleet.dicoms.patch("stuck", &PatchParams::default(), &Patch::Merge(marked)).await?;
+    let webhook = json!([{
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "hanging"},
+        "webhooks": [{
+            "name": "hanging.example.com", "clientConfig": {"url": hanging().await?}, "timeoutSeconds": 20, "failurePolicy": "Fail",
+            "sideEffects": "None", "admissionReviewVersions": ["v1"], "objectSelector": {"matchLabels": {"webhook": "hangs"}},
+            "rules": [{"apiGroups": ["examples.windlass.dev"], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["dicoms"]}],
+        }],
+    }]);
+    apply(stage, "hanging", &webhook)?;
+    wait::until_so("writes to hang", 60, async || {
+        let (begun, tried) = (Instant::now(), PatchParams { dry_run: true, ..PatchParams::default() });
+        let patch = Patch::Merge(json!({"spec": {"image": image("v0")}}));
+        let write = fleet.dicoms.patch("stuck", &tried, &patch);
+        Ok(tokio::time::timeout(Duration::from_secs(6), write).await.is_err() && begun.elapsed().as_secs() >= 6)
+    })
+    .await?;
+    let _operator = stage.windlass.start(NAMESPACE, LEASE_SECONDS).await?;
+    let narrow = |tag: &str| {
+        let mut tier = tier("", tag, 0);
+        (tier["maxInFlight"], tier["progressDeadline"]) = (json!(1), json!("20s"));
+        json!([tier])
+    };
+    fleet.want(narrow("v2")).await?;
+    fleet.waits("complete", 180)?;
+    let images = fleet.images().await?;
+    for (name, tag) in [("stuck", "v1"), ("well", "v2"), ("fine", "v2")] {
+        ensure!(images.contains(&(name.to_owned(), image(tag))), "{name} has not {tag}: {images:?}");
+    }
+    let status = fleet.whole().await?["status"].clone();
+    ensure!(status["batch"][0]["name"] == "stuck", "nothing says that a write may be on its way: {status}");
+    let refused = &status["refused"][0];
+    let told = refused["message"].as_str().is_some_and(|text| text.contains("no answer in time"));
+    ensure!(refused["name"] == "stuck" && told, "the status does not name it: {status}");
+
+    stage.windlass.kubectl(&["delete", "validatingwebhookconfiguration", "hanging"])?;
+    wait::until_so("it to be settled", 120, async || Ok(fleet.whole().await?["status"]["batch"].is_null())).await?;
+    fleet.change(json!({"tiers": narrow("v3")})).await?;
+    fleet.waits("complete", 120)?;
+    let images = fleet.images().await?;
+    ensure!(images.iter().all(|(_, tag)| *tag == image("v3")), "{images:?}");
     stage.windlass.kubectl(&["delete", "serviceimage", NAMESPACE, "--timeout=30s"])?;
     Ok(())
 }
