@@ -276,9 +276,9 @@ impl Fleet {
         }
     }
 
-    /// What it shall get now may not be written to it, or writes to it are never answered.
-    fn refuse(&mut self, id: &ItemId, why: String, now: Timestamp) {
-        let image = self.index.wanted(id).unwrap_or_default().to_owned();
+    /// An image may not be written to it, or writes to it are never answered. Where nobody knows which, it is the one that it shall have.
+    fn refuse(&mut self, id: &ItemId, image: Option<&str>, why: String, now: Timestamp) {
+        let image = image.or_else(|| self.index.wanted(id)).unwrap_or_default().to_owned();
         self.index.refuse(id, &image, why, now);
     }
 
@@ -441,12 +441,20 @@ async fn finish(
     }
     let mut left = Unsettled::default();
     if !bug::active(Bug::ReservedNotTouched) {
-        let settled = settle(actor, target, &Pen::of(&resource), &status.batch).await;
-        left = told_if_refused(actor, &name, Reason::TargetNotAllowed, settled).await?;
+        let touch = async |batch: &[Reserved]| {
+            let settled = settle(actor, target, &Pen::of(&resource), batch).await;
+            told_if_refused(actor, &name, Reason::TargetNotAllowed, settled).await
+        };
+        left = touch(&status.batch).await?;
+        if is_deleted(&resource) && left.len() > left.unanswered() {
+            // What is refused now may have been let through a moment ago, and land.
+            tokio::time::sleep(actor.context.settings.longest_write).await;
+            left = touch(&left.reserved()).await?;
+        }
     }
     if is_deleted(&resource) {
         // Nobody reads its status after this: that it may not be written any more must not keep it for ever.
-        return Ok(Finished::Tended(match left.hold() {
+        return Ok(Finished::Tended(match left.keeps() {
             Some(hold) => hold_back(actor, &resource, &hold, RETRY_KIND).await?,
             None => let_go(actor, &resource).await?,
         }));
@@ -467,7 +475,7 @@ async fn settle(actor: Actor<'_>, target: &Target, pen: &Pen, batch: &[Reserved]
     let mut left = Unsettled::default();
     for some in batch.chunks(unsettled::AT_ONCE) {
         // Where so many are not answered the others wait for their time: nothing else is done meanwhile.
-        if left.len() >= unsettled::AT_ONCE {
+        if left.unanswered() >= unsettled::AT_ONCE {
             for one in some {
                 left.leave(one, "Windlass has not tried yet".to_owned(), false, actor.context.clock.now());
             }
@@ -503,7 +511,7 @@ pub async fn settle_odd(actor: Actor<'_>, resource: &Whole<ServiceImage>) -> Res
     match find(actor, &kind).await? {
         Ok(target) => {
             let left = settle(actor, &target, &Pen::new(resource.uid().unwrap_or_default(), &kind), &batch).await?;
-            left.hold().map_or(Ok(()), |hold| Err(Error::Held(hold)))
+            left.keeps().map_or(Ok(()), |hold| Err(Error::Held(hold)))
         }
         Err(_) => Ok(()),
     }
@@ -743,7 +751,8 @@ async fn round<'a>(
     if plan.stamps.is_empty() && status.intents.is_empty() {
         // Nothing is said before those were heard who are asked: that they were not would be news to nobody.
         let heard = Ok(Round::Wait(context.settings.idle_recheck));
-        let again = fleet.index.next_try().map(|again| until(again, now));
+        let is_done = |tier: &TierName| plan.record.tiers.get(tier).is_some_and(|kept| kept.complete);
+        let again = fleet.index.next_try(is_done).map(|again| until(again, now));
         let touch = fleet.unsettled.next().map(|touch| until(touch, now));
         let again = [looked.again, again, touch].into_iter().flatten().min();
         return if told { Ok(rest(actor, &resource, fleet, &plan, status).await?.within(again)) } else { heard };

@@ -42,11 +42,15 @@ pub async fn all(actor: Actor<'_>, fleet: &mut Fleet, stamps: &[Stamping]) -> Re
     for stamp in stamps {
         fleet.index.reserve(&stamp.id);
     }
+    // Those that got no answer before are sent last: they must not end the batch for the others.
+    let (again, first): (Vec<Stamping>, Vec<Stamping>) =
+        stamps.iter().cloned().partition(|stamp| fleet.unsettled.has(&stamp.id));
+    let stamps = [first, again].concat();
     let now = actor.context.clock.now();
     let (mut sent, mut trouble) = (Sent::All, None);
     let mut unsent: BTreeSet<ItemId> = stamps.iter().map(|stamp| stamp.id.clone()).collect();
     for (Stamping { id, fence: Fence { uid, .. }, image, .. }, result) in
-        send(actor, &fleet.target, &fleet.contract.pen, &mut fleet.pace, stamps).await
+        send(actor, &fleet.target, &fleet.contract.pen, &mut fleet.pace, &stamps).await
     {
         unsent.remove(&id);
         match result {
@@ -75,7 +79,7 @@ pub async fn all(actor: Actor<'_>, fleet: &mut Fleet, stamps: &[Stamping]) -> Re
                 // It may or may not have happened, and may still: once it is touched it can't any more, and is decided about again.
                 Class::Transient if !bug::active(Bug::UnansweredStopsAll) => {
                     sent = Sent::Throttled;
-                    fleet.unsettled.note_stamp(&id, &uid, error.story(), now, actor.context.clock.now());
+                    fleet.unsettled.note_stamp(&id, &uid, &image, error.story(), actor.context.clock.now());
                 }
                 // Beginning anew touches it first.
                 Class::Lost | Class::Refused | Class::Transient => trouble = Some(error),
@@ -113,7 +117,8 @@ async fn send(
         }
         let Some((stamp, result, took)) = under_way.next().await else { return written };
         let overloaded = result.as_ref().is_err_and(|error| error.class() == Class::Transient);
-        if result.as_ref().is_err_and(|error| error.class() == Class::Transient && !error.is_throttled()) {
+        let lost = |error: &Error| error.class() == Class::Transient && !error.is_throttled() && !error.is_denied();
+        if result.as_ref().is_err_and(lost) {
             unanswered = unanswered.saturating_add(1);
         }
         pace.answered(if overloaded { Answer::Overloaded } else { Answer::Given }, took);

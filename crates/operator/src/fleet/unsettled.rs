@@ -10,7 +10,7 @@ use windlass_api::service_image::Reserved;
 use windlass_plan::{
     Hold, Reason,
     bug::{self, Bug},
-    fleet::{Index, ItemId, Refused},
+    fleet::{Index, ItemId, Refused, Standing},
 };
 
 use super::{
@@ -26,6 +26,8 @@ use crate::{
 const PAUSE: Duration = Duration::from_secs(2);
 /// and at the most.
 const LONGEST: Duration = Duration::from_secs(15);
+/// For so long after the last stamp it is remembered that it got no answer: longer than one that is refused rests.
+const REMEMBERED: Duration = Duration::from_mins(10);
 /// So many are touched at once, and between two looks: each may take as long as a write may. After so many stamps without an answer the rest
 /// of a batch is not sent.
 pub const AT_ONCE: usize = 8;
@@ -39,14 +41,16 @@ pub struct Unsettled(BTreeMap<ItemId, Unanswered>);
 struct Unanswered {
     /// Which of that name.
     uid: String,
+    /// What it should have got; none where this operator began, or began anew, since that was sent.
+    image: Option<String>,
     /// What was said instead of an answer.
     why: String,
     /// Since when.
     since: Timestamp,
     /// How many writes in a row.
     tries: u32,
-    /// When this operator sent the last stamp; none where that was before it began, or began anew.
-    stamped_at: Option<Timestamp>,
+    /// When this operator gave up waiting for the last stamp; or when it began, where that was sent before.
+    stamped_at: Timestamp,
     /// When it is touched; none once a touch has landed. Then it is known that stamps get no answer, until one does.
     touch_at: Option<Timestamp>,
     /// Touches of it are answered, and refused.
@@ -74,49 +78,66 @@ impl Unsettled {
         self.len() == 0
     }
 
+    /// How many get no answer.
+    pub fn unanswered(&self) -> usize {
+        self.open().filter(|(_, one)| !one.refused).count()
+    }
+
+    /// The last write to it was not answered, whether or not it is settled.
+    pub fn has(&self, id: &ItemId) -> bool {
+        self.0.contains_key(id)
+    }
+
     /// One that was reserved before this operator began, or began anew, stays so. `refused`: not for want of an answer.
     pub fn leave(&mut self, one: &Reserved, why: String, refused: bool, now: Timestamp) {
-        let touch_at = Some(later(now, PAUSE));
-        let left = Unanswered { uid: one.uid.clone(), why, since: now, tries: 1, stamped_at: None, touch_at, refused };
+        let left = Unanswered {
+            uid: one.uid.clone(),
+            image: None,
+            why,
+            since: now,
+            tries: 1,
+            stamped_at: now,
+            touch_at: Some(later(now, PAUSE)),
+            refused,
+        };
         self.0.insert(ItemId::new(&one.namespace, &one.name), left);
     }
 
-    /// Why nothing more can be written, or a ServiceImage that is deleted can't go yet. A policy that refuses touches keeps nothing: what it lets
-    /// nobody write can't arrive late but from somebody who stood still all the while.
+    /// Why nothing more can be written.
     pub fn hold(&self) -> Option<Hold> {
-        let unanswered = || self.open().filter(|(_, one)| !one.refused);
-        let (id, one) = unanswered().min_by_key(|(_, one)| one.since)?;
-        let which = match unanswered().count() {
-            1 => format!("{id}: a write to it is"),
-            count => format!("{count} resources, such as {id}: a write to each is"),
-        };
-        let message = format!("{which} not answered, and may still be on its way; Windlass tries again: {}", one.why);
-        Some(Hold::new(Reason::StampRefused, message))
+        said_of(self.open())
     }
 
-    /// A write that was sent then was not answered. Nobody knows what became of it.
-    fn note(&mut self, id: &ItemId, uid: &str, why: String, sent: Timestamp, now: Timestamp) {
+    /// Why a ServiceImage that is deleted can't go yet. A policy that refuses touches keeps nothing: what it lets nobody write can't arrive late
+    /// but from somebody who stood still all the while.
+    pub fn keeps(&self) -> Option<Hold> {
+        said_of(self.open().filter(|(_, one)| !one.refused))
+    }
+
+    /// A write was not answered. Nobody knows what became of it.
+    fn note(&mut self, id: &ItemId, uid: &str, why: String, now: Timestamp) {
         let before = self.0.get(id).filter(|before| before.uid == uid);
         let tries = before.map_or(1, |before| before.tries.saturating_add(1));
         let touched = before.is_some_and(|before| before.touch_at.is_some());
         let pause = PAUSE.saturating_mul(2_u32.saturating_pow(tries.saturating_sub(2).min(8))).min(LONGEST);
         let unanswered = Unanswered {
             uid: uid.to_owned(),
+            image: before.and_then(|before| before.image.clone()),
             why,
-            since: before.map_or(sent, |before| before.since),
+            since: before.map_or(now, |before| before.since),
             tries,
-            stamped_at: before.and_then(|before| before.stamped_at),
+            stamped_at: before.map_or(now, |before| before.stamped_at),
             touch_at: Some(if touched { later(now, pause) } else { now }),
             refused: false,
         };
         self.0.insert(id.clone(), unanswered);
     }
 
-    /// The same of a stamp.
-    pub fn note_stamp(&mut self, id: &ItemId, uid: &str, why: String, sent: Timestamp, now: Timestamp) {
-        self.note(id, uid, why, sent, now);
+    /// A stamp with this image was not answered.
+    pub fn note_stamp(&mut self, id: &ItemId, uid: &str, image: &str, why: String, now: Timestamp) {
+        self.note(id, uid, why, now);
         if let Some(one) = self.0.get_mut(id) {
-            one.stamped_at = Some(now);
+            (one.image, one.stamped_at) = (Some(image.to_owned()), now);
         }
     }
 
@@ -125,11 +146,16 @@ impl Unsettled {
         self.0.remove(id);
     }
 
-    /// Forgets that stamps of some get no answer, where none is to be made.
-    fn forget_settled(&mut self, index: &Index) {
+    /// Forgets that stamps of some get no answer, where none is to be made, or none was for long.
+    fn forget_settled(&mut self, index: &Index, now: Timestamp) {
         let lacks = |id: &ItemId, one: &Unanswered| {
-            let item = index.item(id).filter(|item| item.fence.uid == one.uid);
-            item.is_some_and(|item| item.image.as_deref() != index.wanted(id))
+            let same = index.item(id).is_some_and(|item| item.fence.uid == one.uid);
+            let standing = index.standing(id).map(|(_, standing)| standing);
+            let is_due = matches!(
+                standing,
+                Some(Standing::Blank | Standing::Fresh | Standing::Outdated | Standing::Astray | Standing::Refused)
+            );
+            same && (is_due || index.refusal(id).is_some()) && now < later(one.stamped_at, REMEMBERED)
         };
         self.0.retain(|id, one| one.touch_at.is_some() || lacks(id, one));
     }
@@ -156,9 +182,26 @@ impl Unsettled {
     pub fn named<'a>(&'a self, index: &'a Index) -> impl Iterator<Item = Refused> + 'a {
         let again = self.0.iter().filter(|(id, one)| one.tries > 1 && index.refusal(id).is_none());
         again.filter_map(|(id, one)| {
-            Some(Refused { id: id.clone(), image: index.wanted(id)?.to_owned(), why: one.why.clone() })
+            let image = one.image.clone().or_else(|| index.wanted(id).map(str::to_owned))?;
+            Some(Refused { id: id.clone(), image, why: one.why.clone() })
         })
     }
+}
+
+/// What is to be said of some, by whoever has waited longest.
+fn said_of<'a>(some: impl Iterator<Item = (&'a ItemId, &'a Unanswered)>) -> Option<Hold> {
+    let (mut count, mut longest) = (0_usize, None::<(&ItemId, &Unanswered)>);
+    for (id, one) in some {
+        count = count.saturating_add(1);
+        longest = longest.filter(|(_, other)| other.since <= one.since).or(Some((id, one)));
+    }
+    let (id, one) = longest?;
+    let which = match count {
+        1 => format!("{id}: a write to it is"),
+        count => format!("{count} resources, such as {id}: a write to each is"),
+    };
+    let message = format!("{which} not answered, and may still be on its way; Windlass tries again: {}", one.why);
+    Some(Hold::new(Reason::StampRefused, message))
 }
 
 fn later(from: Timestamp, pause: Duration) -> Timestamp {
@@ -167,9 +210,8 @@ fn later(from: Timestamp, pause: Duration) -> Timestamp {
 
 /// Touches those whose time has come, whoever has waited longest first.
 pub async fn settle(actor: Actor<'_>, fleet: &mut Fleet) -> Result<(), Error> {
-    let clock = &actor.context.clock;
-    let begun = clock.now();
-    fleet.unsettled.forget_settled(&fleet.index);
+    let begun = actor.context.clock.now();
+    fleet.unsettled.forget_settled(&fleet.index, begun);
     let mut due: Vec<(Timestamp, ItemId, String)> = Vec::new();
     for (id, one) in &fleet.unsettled.0 {
         due.extend(one.touch_at.filter(|at| *at <= begun).map(|at| (at, id.clone(), one.uid.clone())));
@@ -179,7 +221,7 @@ pub async fn settle(actor: Actor<'_>, fleet: &mut Fleet) -> Result<(), Error> {
     let touch = async |id: &ItemId, uid: &str| stamp::touch(actor, &fleet.target, &fleet.contract.pen, id, uid).await;
     let touched = join_all(due.iter().map(|(_, id, uid)| touch(id, uid))).await;
     for ((_, id, _), touched) in due.into_iter().zip(touched) {
-        take_in(actor, fleet, id, touched, begun).await?;
+        take_in(actor, fleet, id, touched).await?;
     }
     Ok(())
 }
@@ -190,7 +232,6 @@ async fn take_in(
     fleet: &mut Fleet,
     id: ItemId,
     touched: Result<Touched, Error>,
-    sent: Timestamp,
 ) -> Result<(), Error> {
     let now = actor.context.clock.now();
     let Some(mut one) = fleet.unsettled.0.get(&id).cloned() else { return Ok(()) };
@@ -198,34 +239,34 @@ async fn take_in(
         Ok(Touched::Moved | Touched::Gone) => {
             stamp::look(actor, fleet, &id).await?;
             fleet.index.release(&id);
-            if one.stamped_at.is_none() {
+            if one.image.is_none() {
                 fleet.unsettled.answered(&id);
                 return Ok(());
             }
             fleet.unsettled.0.insert(id.clone(), Unanswered { touch_at: None, ..one });
-            fleet.unsettled.forget_settled(&fleet.index);
+            fleet.unsettled.forget_settled(&fleet.index, now);
             fail_if_late(fleet, &id, now);
         }
         Ok(Touched::Refused(why)) => {
-            let landed = one.stamped_at.map(|at| later(at, actor.context.settings.longest_write));
+            let landed = later(one.stamped_at, actor.context.settings.longest_write);
             // What is refused now may have been let through a moment ago, and land.
-            if let Some(landed) = landed.filter(|landed| now < *landed && !bug::active(Bug::RefusalSettles)) {
+            if now < landed && !bug::active(Bug::RefusalSettles) {
                 fleet.unsettled.0.insert(id, Unanswered { why, touch_at: Some(landed), ..one });
                 return Ok(());
             }
-            fleet.refuse(&id, why.clone(), now);
-            if landed.is_some() {
+            fleet.refuse(&id, one.image.as_deref(), why.clone(), now);
+            if one.image.is_some() {
                 fleet.unsettled.answered(&id);
                 return Ok(());
             }
-            // Somebody else's stamp, and how long they may stand still nobody knows.
+            // It may be somebody else's stamp, and how long they may stand still before they send it nobody knows.
             fleet.index.unsettle(&id);
             let again = fleet.index.refusal(&id).map_or_else(|| later(now, LONGEST), |refusal| refusal.again);
             fleet.unsettled.0.insert(id, Unanswered { why, touch_at: Some(again), refused: true, ..one });
         }
         Err(error) => match error.class() {
             Class::Transient if !error.is_throttled() => {
-                fleet.unsettled.note(&id, &one.uid, error.story(), sent, now);
+                fleet.unsettled.note(&id, &one.uid, error.story(), now);
                 fail_if_late(fleet, &id, now);
             }
             // Not at this moment.
@@ -241,26 +282,26 @@ async fn take_in(
 
 /// One that was given no answer for as long as one may be on its way has failed. It stays reserved where that is still to be settled.
 fn fail_if_late(fleet: &mut Fleet, id: &ItemId, now: Timestamp) {
-    let Some(one) = fleet.unsettled.0.get(id) else { return };
-    let Some(deadline) = fleet.index.deadline(id).filter(|_| !bug::active(Bug::UnansweredForEver)) else { return };
-    if now < later(one.since, deadline) {
+    let Some(Unanswered { image, why, since, touch_at, .. }) = fleet.unsettled.0.get(id).cloned() else { return };
+    let in_time = fleet.index.time_until(id, since).is_none_or(|until| now < until);
+    if in_time || bug::active(Bug::UnansweredForEver) {
         return;
     }
-    let open = one.touch_at.is_some();
-    let why = one.why.clone();
-    fleet.refuse(id, why, now);
-    if open {
-        fleet.index.unsettle(id);
-        let again = fleet.index.refusal(id).map(|refusal| refusal.again);
-        if let (Some(one), Some(again)) = (fleet.unsettled.0.get_mut(id), again) {
-            one.touch_at = Some(again);
-        }
+    fleet.refuse(id, image.as_deref(), why, now);
+    if touch_at.is_none() {
+        return;
+    }
+    fleet.index.unsettle(id);
+    let again = fleet.index.refusal(id).map(|refusal| refusal.again);
+    if let (Some(one), Some(again)) = (fleet.unsettled.0.get_mut(id), again) {
+        one.touch_at = Some(again);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use jiff::{SignedDuration, Timestamp};
+    use windlass_api::service_image::Reserved;
     use windlass_plan::fleet::ItemId;
 
     use super::Unsettled;
@@ -272,10 +313,10 @@ mod tests {
     /// Writes to one that take five seconds each and are not answered, until this time. When each was sent.
     fn unanswered(until: i64) -> (Unsettled, ItemId, Vec<i64>) {
         let (mut unsettled, id, mut sent) = (Unsettled::default(), ItemId::new("clinic", "a"), vec![0]);
-        unsettled.note_stamp(&id, "1", "no answer".into(), at(0), at(5));
+        unsettled.note_stamp(&id, "1", "r/d:v2", "no answer".into(), at(5));
         while let Some(next) = unsettled.next().filter(|next| *next < at(until)) {
             sent.push(next.duration_since(at(0)).as_secs());
-            unsettled.note(&id, "1", "no answer".into(), next, next + SignedDuration::from_secs(5));
+            unsettled.note(&id, "1", "no answer".into(), next + SignedDuration::from_secs(5));
         }
         (unsettled, id, sent)
     }
@@ -289,16 +330,27 @@ mod tests {
     #[test]
     fn it_stays_reserved_and_says_since_when_it_waits() {
         let (unsettled, id, _) = unanswered(50);
-        assert_eq!((unsettled.0[&id].since, unsettled.0[&id].stamped_at), (at(0), Some(at(5))));
+        assert_eq!((unsettled.0[&id].since, unsettled.0[&id].stamped_at), (at(5), at(5)));
         assert_eq!(unsettled.reserved().len(), 1);
-        let hold = unsettled.hold().expect("a hold");
+        let hold = unsettled.keeps().expect("a hold");
         assert!(hold.message.starts_with("clinic/a: a write to it is not answered"), "{}", hold.message);
+    }
+
+    #[test]
+    fn a_policy_that_refuses_touches_keeps_nobody() {
+        let reserved = |name: &str| Reserved { namespace: "clinic".into(), name: name.into(), uid: name.into() };
+        let mut unsettled = Unsettled::default();
+        unsettled.leave(&reserved("a"), "denied".into(), true, at(0));
+        assert!(unsettled.keeps().is_none() && unsettled.hold().is_some());
+        assert_eq!((unsettled.len(), unsettled.unanswered()), (1, 0));
+        unsettled.leave(&reserved("b"), "no answer".into(), false, at(0));
+        assert!(unsettled.keeps().is_some_and(|hold| hold.message.starts_with("clinic/b: a write to it")));
     }
 
     #[test]
     fn another_one_of_its_name_begins_anew_and_an_answer_ends_it() {
         let (mut unsettled, id, _) = unanswered(100);
-        unsettled.note_stamp(&id, "2", "no answer".into(), at(100), at(105));
+        unsettled.note_stamp(&id, "2", "r/d:v2", "no answer".into(), at(105));
         assert_eq!((unsettled.0[&id].tries, unsettled.next()), (1, Some(at(105))));
         unsettled.answered(&id);
         assert!(unsettled.is_empty() && unsettled.reserved().is_empty());

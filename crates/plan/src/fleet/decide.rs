@@ -280,7 +280,8 @@ fn conclude(tier: &Tier, view: &View<'_>, record: &mut Record, want: &Want, now:
     if index.remaining() == 0 && failures(tier, index) <= allowed && (!begun || (soaked && content())) {
         // It is proven: who has never served follows, which nobody waits for beyond the write (H38), and then it is done.
         kept.new_image.clone_from(&tier.image);
-        kept.complete = index.count(Standing::Fresh) == 0 || bug::active(Bug::LateOneUnnoticed);
+        let follow = index.count(Standing::Fresh).saturating_add(index.count(Standing::Receiving));
+        kept.complete = follow == 0 || bug::active(Bug::LateOneUnnoticed);
         kept.shares_done = tier.canary.len();
         kept.well_since = None;
     }
@@ -488,6 +489,11 @@ fn waits_for(tier: &Tier, view: &View<'_>, index: &TierIndex) -> Hold {
         let message = format!("{}: whether {id}{others} may be changed can't be told: {why}", tier.name);
         return Hold::new(Reason::ResourceUnknown, message);
     }
+    if let Some(id) = index.of(Standing::Receiving).next().filter(|_| index.remaining() == 0) {
+        let others = others(index.count(Standing::Receiving));
+        let message = format!("{}: whether {id}{others} got the first image is not known yet", tier.name);
+        return Hold::new(Reason::AwaitingResources, message);
+    }
     let example = index.of(Standing::Moving).chain(index.of(Standing::Reserved)).next();
     let example = example.map(|id| format!(", such as {id}")).unwrap_or_default();
     let message = format!(
@@ -550,7 +556,7 @@ fn report(tier: &Tier, index: &Index, record: &Record, priority: Option<i64>, ho
         ignored: index.count(Standing::Ignored),
         manual: index.count(Standing::Manual),
         taken: index.count(Standing::Taken),
-        new: count(&[Standing::Blank, Standing::Fresh, Standing::Starting, Standing::Refused]),
+        new: count(&[Standing::Blank, Standing::Fresh, Standing::Starting, Standing::Receiving, Standing::Refused]),
         hold,
     }
 }

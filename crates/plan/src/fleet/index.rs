@@ -3,10 +3,7 @@
 //! It holds nothing that could not be told from the resources, the terms, what is reserved or refused, and the time: taking events one by one and
 //! building it from scratch give the same (a property test says so).
 
-use std::{
-    collections::{BTreeMap, BTreeSet, BinaryHeap},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use jiff::Timestamp;
 
@@ -33,7 +30,9 @@ pub enum Standing {
     Fresh,
     /// It has the image and has never served: nobody waits for it (H38).
     Starting,
-    /// It has never served, and the write that would give it its image is refused, or not answered: nobody waits for it (H38).
+    /// It has never served, and the write that gives it its image may be on its way: a tier is not done before that is known (H38).
+    Receiving,
+    /// It has never served, and the write that would give it its image is refused, or was not answered for long: nobody waits for it (H38).
     Refused,
     /// It serves from another image, or has served and lost its image: that one is not new, and goes forward only.
     Outdated,
@@ -72,6 +71,7 @@ impl Standing {
             | Self::Blank
             | Self::Fresh
             | Self::Starting
+            | Self::Receiving
             | Self::Refused
             | Self::Outdated
             | Self::Contested
@@ -87,7 +87,10 @@ impl Standing {
 impl Standing {
     /// It has served, for all that is known, and is ours to change.
     fn counts(self) -> bool {
-        !matches!(self, Self::Taken | Self::Manual | Self::Blank | Self::Fresh | Self::Starting | Self::Refused)
+        !matches!(
+            self,
+            Self::Taken | Self::Manual | Self::Blank | Self::Fresh | Self::Starting | Self::Receiving | Self::Refused
+        )
     }
 }
 
@@ -358,9 +361,11 @@ impl Index {
         self.terms_of(id).map(|terms| terms.image.as_str())
     }
 
-    /// How long it may be on its way.
-    pub fn deadline(&self, id: &ItemId) -> Option<Duration> {
-        self.terms_of(id).map(|terms| terms.deadline)
+    /// Until when one has time that got no answer since then: as long as one may be on its way, counted as for those.
+    pub fn time_until(&self, id: &ItemId, since: Timestamp) -> Option<Timestamp> {
+        let terms = self.terms_of(id)?;
+        let from = Some(since).max(terms.started_at).max(self.terms.retried_at)?;
+        from.saturating_add(terms.deadline).ok()
     }
 
     fn terms_of(&self, id: &ItemId) -> Option<&TierTerms> {
@@ -474,9 +479,7 @@ impl Index {
     /// again by time alone: it would not be done any more each time.
     pub fn forgive(&mut self, all: bool, done: impl Fn(&TierName) -> bool, now: Timestamp) {
         let is_due = |(id, refusal): &(&ItemId, &Refusal)| {
-            let served = self.items.get(*id).is_some_and(|item| item.deployed);
-            let settled = served && self.standing(id).is_some_and(|(tier, _)| done(tier));
-            !refusal.unsettled && (all || (refusal.again <= now && !settled))
+            !refusal.unsettled && (all || (refusal.again <= now && !self.is_left(id, &done)))
         };
         let due: Vec<ItemId> = self.refused.iter().filter(is_due).map(|(id, _)| id.clone()).collect();
         for id in due {
@@ -491,9 +494,16 @@ impl Index {
         }
     }
 
-    /// When the next one is tried again, if somebody is.
-    pub fn next_try(&self) -> Option<Timestamp> {
-        self.refusals().map(|(_, refusal)| refusal.again).min()
+    /// Nobody tries it again by time alone.
+    fn is_left(&self, id: &ItemId, done: &impl Fn(&TierName) -> bool) -> bool {
+        let served = self.items.get(id).is_some_and(|item| item.deployed);
+        served && self.standing(id).is_some_and(|(tier, _)| done(tier))
+    }
+
+    /// When the next one is tried again by time alone, if somebody is.
+    pub fn next_try(&self, done: impl Fn(&TierName) -> bool) -> Option<Timestamp> {
+        let tried = self.refusals().filter(|(id, refusal)| !refusal.unsettled && !self.is_left(id, &done));
+        tried.map(|(_, refusal)| refusal.again).min()
     }
 
     /// Time passed: those whose deadline is over stand differently now.
@@ -590,6 +600,7 @@ impl Index {
             | Standing::Blank
             | Standing::Fresh
             | Standing::Starting
+            | Standing::Receiving
             | Standing::Refused
             | Standing::Reserved
             | Standing::Contested
@@ -693,9 +704,13 @@ fn stand(item: &Item, tier: &TierTerms, terms: &Terms, writing: Writing<'_>, now
                 && terms.retried_at.is_none_or(|at| stamp.at > at)
         };
         return match item.stamp.as_ref().filter(fought) {
-            // Nobody waits for who has never served beyond the write, and this one may never end (H38).
-            _ if reserved && !item.deployed => Standing::Refused,
-            _ if reserved && !(refused && writing.is_unsettled()) => Standing::Reserved,
+            _ if reserved && !(refused && writing.is_unsettled()) => {
+                if item.deployed {
+                    Standing::Reserved
+                } else {
+                    Standing::Receiving
+                }
+            }
             Some(_) if !bug::active(Bug::ContestedFought) => Standing::Contested,
             _ if refused && !item.deployed => Standing::Refused,
             _ if refused => failed,

@@ -35,8 +35,9 @@ pub struct Judgement {
 /// How long what was sent may take to land: what the operator tells the API server.
 const LATEST: SignedDuration = SignedDuration::from_secs(10);
 
-/// After so long what was sent for a reservation has landed or never will, unless whoever sent it stood still.
-const LANDED: SignedDuration = SignedDuration::from_secs(20);
+/// For how long an operator may believe what a watch showed it before that died: what it knows of a resource may be as old as that. What it
+/// writes there on such knowledge misses.
+const BELIEVED: SignedDuration = SignedDuration::from_mins(2);
 
 /// Among whom a limit counts.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +80,16 @@ struct Known {
     well: BTreeSet<String>,
     /// The image that we gave it last, whatever it says itself.
     stamped: Option<String>,
+    /// When it was on its way to that last.
+    moved: Option<Timestamp>,
+}
+
+impl Known {
+    /// It is on its way to what we gave it.
+    fn is_moving(&self) -> bool {
+        let stamped = self.stamped.as_deref();
+        stamped.is_some() && stamped == image_of(&self.object) && !is_ready(&self.object) && !has_failed(&self.object)
+    }
 }
 
 /// Reads the journal. `patience` is how long an operator may not have seen what somebody else did.
@@ -199,7 +210,9 @@ impl Court {
         let before = change.before.as_deref().and_then(image);
         let stamped =
             if ours && before != image(after) { image(after) } else { same.and_then(|known| known.stamped.clone()) };
-        self.dicoms.insert(change.name.clone(), Known { object: after.clone(), changed, served, well, stamped });
+        let moved = same.and_then(|known| if known.is_moving() { Some(at) } else { known.moved });
+        let known = Known { object: after.clone(), changed, served, well, stamped, moved };
+        self.dicoms.insert(change.name.clone(), known);
     }
 
     /// A write of ours to a Dicom: by whoever acts, to what it reserved, and to nobody who is left alone.
@@ -335,8 +348,9 @@ impl Court {
                 self.order(after, name, at);
             }
             if !is_elsewhere(after) {
+                // Unless whoever sent it stood still, what was sent for a reservation has landed after that time, or never will.
                 let may_land = |name: &&str| {
-                    let recent = self.reserved.get(*name).is_some_and(|since| at.duration_since(*since) < LANDED);
+                    let recent = self.reserved.get(*name).is_some_and(|since| at.duration_since(*since) < LATEST);
                     recent && !self.landed.contains(*name)
                 };
                 let reserved = names.iter().copied().filter(may_land).collect();
@@ -394,21 +408,15 @@ impl Court {
                 Among::Zone(zone) => known.object.pointer("/metadata/labels/zone").is_some_and(|label| label == zone),
             });
             let mine = mine.filter(|(_, known)| !is_left_out(&known.object) && self.has(fleet, &known.object));
-            let is_moving = |known: &Known| {
-                let stamped = known.stamped.as_deref();
-                stamped.is_some()
-                    && stamped == image_of(&known.object)
-                    && !is_ready(&known.object)
-                    && !has_failed(&known.object)
-            };
             let is_seen = |known: &Known| at.duration_since(known.changed) >= self.patience;
             let served = mine.filter(|(_, known)| known.served);
             let is_reserved = |name: &String| reserved.contains(name.as_str());
-            // Whoever is on the way already may be sent elsewhere, also where the limit was lowered meanwhile.
-            if served.clone().all(|(name, known)| !is_reserved(name) || is_moving(known)) {
+            // Whoever is on the way already, for all that could be seen, may be sent elsewhere, also where the limit was lowered meanwhile.
+            let moved = |known: &Known| known.moved.is_some_and(|moved| at.duration_since(moved) < BELIEVED);
+            if served.clone().all(|(name, known)| !is_reserved(name) || known.is_moving() || moved(known)) {
                 continue;
             }
-            let on_the_way = served.filter(|(name, known)| is_reserved(name) || (is_moving(known) && is_seen(known)));
+            let on_the_way = served.filter(|(name, known)| is_reserved(name) || (known.is_moving() && is_seen(known)));
             let count = on_the_way.count();
             if count as u64 > limit {
                 found.push(format!("{count} of {among:?} are on their way, and {limit} may be"));
