@@ -111,6 +111,10 @@ pub enum Bug {
     TrialForgotten,
     /// Who comes to serve from a template while the upgrade is paused proves nothing.
     PausedTrialUnnoticed,
+    /// Who led between two looks is not asked for, although Raft's term tells that somebody may have.
+    TermIgnored,
+    /// A partition of somebody else's is not minded before the controller has seen our template, with everybody let go whom it will outdate.
+    UnseenOursUnminded,
     /// A template of somebody else's is not minded before the controller has seen it, with everybody let go whom it will outdate.
     UnseenTemplateUnminded,
     /// A half-done rollout of somebody's is finished although it goes backwards.

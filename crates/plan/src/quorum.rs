@@ -110,6 +110,9 @@ pub struct Quorum {
     /// The version that the system as a whole has agreed on, which follows the members some time after the last one was replaced: where it
     /// has such a thing and everyone who answered says the same (H20).
     pub agreed: Option<Version>,
+    /// Raft's term, in which the leader leads; none where the system does not tell. While it stays the same nobody else leads, and the next one
+    /// belongs to the next leader alone.
+    pub term: Option<u64>,
     /// Nothing is known because the system refuses the token that it was shown.
     pub refused: bool,
 }
@@ -131,7 +134,7 @@ pub fn can_spare_one(members: usize) -> bool {
 impl Quorum {
     /// Members and leader, and nothing else that is known.
     pub fn new(members: Fact<BTreeMap<MemberName, Member>>, leader: Fact<MemberName>) -> Self {
-        Self { members, leader, downgrade: None, agreed: None, refused: false }
+        Self { members, leader, downgrade: None, agreed: None, term: None, refused: false }
     }
 
     /// A quorum of which nothing is known.

@@ -112,6 +112,8 @@ const IN_PLAN: &[Bug] = &[
     Bug::ConcludedForgotten,
     Bug::LeftAbove,
     Bug::UnrecordedOrderIgnored,
+    Bug::TermIgnored,
+    Bug::UnseenOursUnminded,
     Bug::UnseenTemplateUnminded,
     Bug::UnwatchedNeverLed,
     Bug::SharedFieldManager,

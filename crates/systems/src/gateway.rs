@@ -46,6 +46,9 @@ pub(crate) struct Status {
     pub index: u64,
     #[serde(rename = "raftAppliedIndex", deserialize_with = "wide")]
     pub applied: u64,
+    /// Raft's term; none where nothing is told.
+    #[serde(default, rename = "raftTerm", deserialize_with = "wide")]
+    pub term: u64,
     #[serde(default, rename = "isLearner")]
     pub is_learner: bool,
     /// That there is no leader, and every alarm of the cluster.

@@ -64,6 +64,9 @@ pub struct Upgrade {
     /// The newest version that has led since it began, or may have while this resource could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub highest_led_version: Option<String>,
+    /// Raft's term when the leader was seen last. Where one is skipped, somebody else may have led in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raft_term: Option<i64>,
     /// How often leadership was asked to move since the upgrade began, turned round, or somebody asked to go on.
     #[serde(default)]
     pub handover_count: i32,

@@ -45,6 +45,7 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         completed_pods,
         progress: _,
         highest_led_version,
+        raft_term,
         handover_count,
         pending_handover,
         abandoned_pods,
@@ -90,6 +91,9 @@ pub fn record(upgrade: &Upgrade) -> Result<Record, Hold> {
         contest: contest.as_ref().map(self::contest).transpose()?,
         completed: completed_pods.iter().map(MemberName::new).collect(),
         highest_led: highest_led_version.as_deref().map(|text| version("highestLedVersion", text)).transpose()?,
+        term: raft_term
+            .map(|term| u64::try_from(term).map_err(|error| invalid("status.upgrade.raftTerm", &error)))
+            .transpose()?,
         hand_overs: number("handoverCount", *handover_count)?,
         hand_over: pending_handover.as_ref().map(read_hand_over).transpose()?,
         abandoned: abandoned_pods.iter().map(MemberName::new).collect(),
@@ -177,6 +181,7 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         contest,
         completed,
         highest_led,
+        term,
         hand_overs,
         hand_over,
         abandoned,
@@ -209,6 +214,7 @@ pub fn upgrade(record: &Record, replicas: u32, intent: Option<String>) -> Upgrad
         completed_pods: completed.iter().map(ToString::to_string).collect(),
         progress: format!("{}/{replicas}", completed.len()),
         highest_led_version: highest_led.as_ref().map(ToString::to_string),
+        raft_term: term.and_then(|term| i64::try_from(term).ok()),
         handover_count: number(*hand_overs),
         pending_handover: hand_over.as_ref().map(|asked| PendingHandover {
             pod: asked.pod.to_string(),

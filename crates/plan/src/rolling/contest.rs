@@ -48,7 +48,7 @@ pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp
         }
     }
     let ours = order::strategy_is_ours(view, record).is_ok();
-    let Some(pod) = view.permitted() else {
+    let Some(pod) = let_go(view, record) else {
         let contest = record.contest.as_mut()?;
         contest.held |= ours;
         return Some(halt(contest.hold()));
@@ -65,7 +65,7 @@ pub(crate) fn mind(want: &Want, view: &View, record: &mut Record, now: Timestamp
 /// What is left of that where what is wanted can't be read: a strategy of somebody else's is held within the same bounds.
 pub(crate) fn stand_down(trigger: Trigger, view: &View, record: &mut Record) -> Option<Decision> {
     // Who follows somebody else's template leaves the strategy to them.
-    let pod = view.permitted().filter(|_| record.order == Order::ReverseOrdinal || trigger == Trigger::Version)?;
+    let pod = let_go(view, record).filter(|_| record.order == Order::ReverseOrdinal || trigger == Trigger::Version)?;
     let ours =
         record.contest.is_none() && order::strategy_is_ours(view, record).is_ok() && !owners::is_foreign(&view.owners);
     if ours || bug::active(Bug::ForeignStrategyUnminded) {
@@ -99,6 +99,17 @@ pub(crate) fn may_hold(contest: &mut Option<Contest>, owners: &Fact<Owners>) -> 
         Some(contest) => contest.holds = contest.holds.saturating_add(1),
     }
     true
+}
+
+/// Whom Kubernetes may delete at any moment. Before its controller has seen our template nobody is outdated yet, and everybody will be.
+fn let_go<'a>(view: &'a View, record: &Record) -> Option<&'a Pod> {
+    let unseen = || {
+        let Strategy::RollingUpdate { partition } = view.workload.strategy else { return None };
+        let ours = record.revision.is_none() && view.workload.image == record.target.image && !view.workload.observed;
+        let mut pods = view.pods.iter().filter(|_| ours && !bug::active(Bug::UnseenOursUnminded));
+        pods.rfind(|pod| pod.index >= partition && !pod.terminating)
+    };
+    view.permitted().or_else(unseen)
 }
 
 /// A person says that it is over: what they left is taken as it is where it lets nobody go, and held where it does, and then it goes on. Should

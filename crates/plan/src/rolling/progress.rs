@@ -37,8 +37,11 @@ pub(crate) fn note_progress(record: &mut Record, view: &View) {
     if let Some(version) = led {
         record.note_leader(version);
     }
+    let skipped = view.quorum.term.filter(|_| led.is_some()).is_some_and(|term| record.note_term(term));
+    let unseen =
+        (view.unwatched && !bug::active(Bug::UnwatchedNeverLed)) || (skipped && !bug::active(Bug::TermIgnored));
     // What may have led counts as what has: going back from it could lose what it wrote (H15).
-    if view.unwatched && view.updated().next().is_some() && !bug::active(Bug::UnwatchedNeverLed) {
+    if unseen && view.updated().next().is_some() {
         let target = record.target.version.clone();
         record.note_leader(&target);
     }

@@ -390,6 +390,39 @@ fn what_may_have_led_is_not_left_without_consent() {
     assert!(matches!(decide(&want(OLD), &view), Decision::Act(Step::WriteTemplate { .. })), "it may go back");
 }
 
+/// Raft's term went up by two between two looks: somebody led for a moment, and nobody saw who.
+fn a_term_that_was_skipped_may_have_been_of_the_newer_version() {
+    let mut view = half_way(3, 0, 1);
+    (view.quorum.term, view.evictions) = (Some(5), Evictions::Open);
+    for seen in [5, 4] {
+        record_mut(&mut view).term = Some(seen);
+        assert!(matches!(decide(&want(OLD), &view), Decision::Act(Step::WriteTemplate { .. })), "it may go back");
+    }
+    for seen in [3, 6] {
+        record_mut(&mut view).term = Some(seen);
+        let decision = decide(&want(OLD), &view);
+        assert!(
+            matches!(&decision, Decision::Halt { on } if on.reason == Reason::DowngradeNotAllowed),
+            "it goes back: {decision:?}"
+        );
+    }
+}
+
+/// The controller stands still, and somebody opens the partition before it has seen our template.
+fn what_somebody_lets_go_before_our_template_is_seen_is_held() {
+    let mut view = half_way(3, 0, 1);
+    for pod in &mut view.pods {
+        pod.revision = revision("old");
+    }
+    view.workload.update_revision = revision("old");
+    (view.workload.observed, view.workload.strategy) = (false, Strategy::RollingUpdate { partition: 0 });
+    let record = record_mut(&mut view);
+    (record.revision, record.partition, record.completed) = (None, 3, Vec::new());
+    record.previous_partitions.clear();
+    let decision = decide(&want(NEW), &view);
+    assert!(matches!(&decision, Decision::Act(Step::TakeBack { partition: 3, .. })), "{decision:?}");
+}
+
 fn the_next_one_waits_for_the_previous_one() {
     let mut world = World::on_delete(3, 0);
     assert_eq!(world.run(), Decision::Done);
@@ -731,6 +764,8 @@ fn who_is_about_to_get_a_vote_is_waited_for() {
 #[case(Bug::ScaleUpNotParked, a_set_that_is_scaled_up_is_held_again)]
 #[case(Bug::LostParkingForgotten, a_set_whose_parking_was_lost_is_held_again)]
 #[case(Bug::UnwatchedNeverLed, what_may_have_led_is_not_left_without_consent)]
+#[case(Bug::TermIgnored, a_term_that_was_skipped_may_have_been_of_the_newer_version)]
+#[case(Bug::UnseenOursUnminded, what_somebody_lets_go_before_our_template_is_seen_is_held)]
 #[case(Bug::SwitchNotConcluded, a_set_is_switched_to_its_partition)]
 #[case(Bug::PreviousNotAwaited, the_next_one_waits_for_the_previous_one)]
 #[case(Bug::LeaderNotChecked, the_leader_is_handed_over_first)]

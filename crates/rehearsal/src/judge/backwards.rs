@@ -90,7 +90,9 @@ impl Backwards {
                 && let Some(why) = versions.unasked(set, &member.version, &old.version)
             {
                 let home = versions.home.as_deref() == Some(&plain(&member.version));
-                if home && versions.let_go_by_others.contains(&member.pod) {
+                // It was lost by somebody else's doing, and comes back from what somebody else wrote.
+                let theirs = set.foreign_images && !set.wish.follows && !set.down.contains(&member.pod);
+                if theirs || (home && versions.let_go_by_others.contains(&member.pod)) {
                     // Somebody's template had it deleted before anybody could hold it, and held it comes back as all were before.
                     verdict.races += 1;
                 } else {

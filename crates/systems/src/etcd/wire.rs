@@ -22,6 +22,7 @@ pub(super) fn status(status: gateway::Status) -> Result<Status, String> {
         version: status.version,
         index: status.index,
         applied: status.applied,
+        term: status.term,
         is_learner: status.is_learner,
         alarms: status.errors.into_iter().filter(|error| error != NO_LEADER).collect(),
         downgrade: status.downgrade.target(),

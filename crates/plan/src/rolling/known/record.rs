@@ -52,6 +52,8 @@ pub struct Record {
     pub completed: Vec<MemberName>,
     /// The newest version that has led: going below it is a downgrade of the data (H15).
     pub highest_led: Option<Version>,
+    /// Raft's term when the leader was seen last.
+    pub term: Option<u64>,
     /// Hand-overs that were asked for since it began, turned round, or a person asked to go on.
     pub hand_overs: u32,
     /// The hand-over that was asked for and has not been seen yet. Its clock is its own: what other members do meanwhile does not
@@ -110,6 +112,7 @@ impl Record {
             contest: None,
             completed: Vec::new(),
             highest_led: None,
+            term: None,
             hand_overs: 0,
             hand_over: None,
             template_trial: TemplateTrial::Running,
@@ -127,8 +130,8 @@ impl Record {
 
     /// Another target takes the place of the one before: what was learnt on the way to that stays known.
     pub(crate) fn instead_of(self, before: Self) -> Self {
-        let Self { highest_led, abandoned, snapshot, durations, .. } = before;
-        Self { highest_led, abandoned, snapshot, durations, ..self }
+        let Self { highest_led, term, abandoned, snapshot, durations, .. } = before;
+        Self { highest_led, term, abandoned, snapshot, durations, ..self }
     }
 
     /// Whether this member was seen to have reached where the leader was, not long ago.
@@ -161,6 +164,13 @@ impl Record {
     pub fn accounts_for(&self, partition: u32) -> bool {
         self.order == Order::ReverseOrdinal
             && (partition == self.partition || self.previous_partitions.contains(&partition))
+    }
+
+    /// Notes the term in which somebody leads; whether others may have led since the last one. A term has one leader at most, and one that is
+    /// older than what was seen is of another log.
+    pub fn note_term(&mut self, term: u64) -> bool {
+        let seen = self.term.replace(term);
+        seen.is_some_and(|seen| term != seen && Some(term) != seen.checked_add(1))
     }
 
     /// Notes who leads: the newest version that ever did counts.

@@ -60,7 +60,10 @@ fn agreed(answers: &[Answer], places: &[Place]) -> Result<Seen, String> {
         // One would hide another, and the quorum look smaller than it is.
         return Err("two members have names that can't be told apart".to_owned());
     }
+    let leads = |pod: &str| leader.known().is_some_and(|leader| leader.as_str() == pod);
+    let term = said.iter().find(|(pod, _)| leads(pod)).map(|(_, said)| said.status.term);
     let mut quorum = Quorum::new(Fact::Known(called_so), leader);
+    quorum.term = term.filter(|term| *term > 0);
     quorum.downgrade = all_say(&said, |said| said.status.downgrade.as_deref());
     quorum.agreed = all_say(&said, |said| said.cluster_version.as_deref());
     Ok(Seen::new(quorum, names.into_iter().map(|(id, name)| (name, id.to_string())).collect(), places))
@@ -233,6 +236,7 @@ mod tests {
                 leader_id: Some(IDS),
                 index: 100,
                 applied: 90,
+                term: 3,
                 is_learner: false,
                 alarms: vec![],
                 downgrade: None,

@@ -61,10 +61,18 @@ fn agreed(answers: &[Answer], places: &[Place]) -> Result<Seen, String> {
         let name = names.get(&server.node_id)?;
         Some((name.clone(), Member { votes: server.is_voter, ..judge(name, server, raft, answers) }))
     });
-    let quorum = Quorum::new(Fact::Known(judged.collect()), leader);
+    let mut quorum = Quorum::new(Fact::Known(judged.collect()), leader);
+    quorum.term = term(raft);
     // Nobody can be named as the next leader, so nobody needs a name for that.
     let ids = voters.into_iter().map(|name| (name.clone(), name.to_string())).collect();
     Ok(Seen::new(quorum, ids, places))
+}
+
+/// The term that the leader's log has reached, as its autopilot says.
+fn term(raft: &Raft) -> Option<u64> {
+    let leader = raft.servers.iter().find(|server| server.is_leader)?;
+    let heard = raft.autopilot.as_ref()?.servers.get(&leader.node_id)?;
+    (heard.last_term > 0).then_some(heard.last_term)
 }
 
 /// The one pod that says that it leads.

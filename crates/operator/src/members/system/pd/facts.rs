@@ -83,7 +83,12 @@ fn quorum(answers: &[Answer]) -> Quorum {
         .iter()
         .map(|member| (MemberName::new(&member.name), judge(member, answers, &said, leader.known())))
         .collect();
-    Quorum::new(Fact::Known(members), leader)
+    let leads = |pod: &str| leader.known().is_some_and(|leader| leader.as_str() == pod);
+    let raft = said.iter().find(|(pod, _)| leads(pod)).and_then(|(_, said)| said.raft);
+    let mut quorum = Quorum::new(Fact::Known(members), leader);
+    // Only who leads the etcd in it can come to lead PD.
+    quorum.term = raft.map(|raft| raft.term).filter(|term| *term > 0);
+    quorum
 }
 
 fn identities(members: &[PdMember]) -> BTreeSet<(u64, &str)> {
@@ -171,7 +176,14 @@ mod tests {
             etcd_leader: etcd_leader.map(Into::into),
             health: names.iter().map(|name| ((*name).to_owned(), true)).collect(),
             ready: Ready::Yes,
-            raft: Some(RaftPosition { applied: 90, index: 100, leader_id: Some(1), member_id: 1, is_learner: false }),
+            raft: Some(RaftPosition {
+                applied: 90,
+                term: 3,
+                index: 100,
+                leader_id: Some(1),
+                member_id: 1,
+                is_learner: false,
+            }),
         }
     }
 
