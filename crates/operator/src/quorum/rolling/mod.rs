@@ -12,7 +12,7 @@ use windlass_api::{
     translate,
 };
 use windlass_plan::{
-    Hold, MemberName, Plan, Record, Step, View, Want,
+    Hold, MemberName, Plan, Record, Step, Version, View, Want,
     rolling::{known::Rolling, permit, takeover},
     strategy::known::{step::Step as _, want::Trigger},
 };
@@ -29,6 +29,12 @@ use crate::{
     },
     trouble::clipped,
 };
+
+/// Whether this version is the one that the upgrade came from. Where it goes to the same one, from a template of another image, no version
+/// leads back: what is wanted would turn round with every record.
+fn leads_back(record: &Record, to: &Version) -> bool {
+    record.from.version == *to && record.target.version != *to
+}
 
 impl Strategy for Rolling {
     fn record(resource: &QuorumCluster) -> Result<Option<Record>, Hold> {
@@ -50,9 +56,9 @@ impl Strategy for Rolling {
         if resource.spec.image.is_none()
             && want.trigger == Trigger::Version
             && let Some(record) = &view.record
-            && want.target.version == record.from.version
+            && leads_back(record, &want.target.version)
         {
-            // The way back leads to the very image that it came from, digest and all.
+            // To the very image that it came from, digest and all.
             want.target.image.clone_from(&record.from.image);
         }
     }
@@ -121,5 +127,30 @@ impl Strategy for Rolling {
         let in_sync = record.map(|record| move |name: &MemberName, lag: u64| lag <= most || record.keeps_up(name));
         let in_sync = in_sync.as_ref().map(|in_sync| in_sync as members::InSync<'_>);
         members::seen(view.pods.iter().map(|pod| &pod.name), &view.quorum, in_sync)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use rstest::rstest;
+    use windlass_plan::{Order, Record, strategy::known::want::Target};
+
+    use super::leads_back;
+
+    #[rstest]
+    #[case::back("8.5.0", "9.0.1", "8.5.0", true)]
+    #[case::on("8.5.0", "9.0.1", "9.0.1", false)]
+    #[case::to_another_image_of_the_same("9.0.1", "9.0.1", "9.0.1", false)]
+    fn a_version_leads_back_where_the_upgrade_goes_to_another(
+        #[case] from: &str,
+        #[case] target: &str,
+        #[case] asked: &str,
+        #[case] expected: bool,
+    ) {
+        let at = |version: &str, image: &str| Target { version: version.parse().unwrap(), image: image.into() };
+        let (from, target) = (at(from, "r/pd:v8.5.0"), at(target, "r/pd:v9.0.1"));
+        let record = Record::begin(Order::LeaderLast, from, target, 0, 0, Timestamp::UNIX_EPOCH);
+        assert_eq!(leads_back(&record, &asked.parse().unwrap()), expected);
     }
 }
