@@ -61,7 +61,7 @@ pub struct Upgrade {
     /// Number of members that are done, of all members, like 1/3.
     #[serde(default)]
     pub progress: String,
-    /// The newest version that has led since it began, or may have while this resource could not be read.
+    /// The newest version that has led since it began, or may have while nobody could look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub highest_led_version: Option<String>,
     /// Raft's term when the leader was seen last. Where one is skipped, somebody else may have led in between.

@@ -204,8 +204,8 @@ impl Contract {
     }
 
     /// Whether it has served. What does not say may have, where it has an image, or a mark that says that it had one, of whatever ServiceImage
-    /// and with whatever in it (X1): whoever forges that keeps only itself from counting as new. Where it was seen before it is what it was then: new until it says otherwise or is up to date, and never
-    /// new again.
+    /// and with whatever in it (X1): whoever forges that keeps only itself from counting as new. Where it was seen before it is what it was then:
+    /// new until it says otherwise or is up to date, and never new again.
     fn served(&self, seen: &Seen<'_>, before: Option<&Item>, progress: &Fact<Progress>) -> bool {
         let told = match &self.deployed {
             Some(deployed) => holds(deployed, seen.object).ok(),
