@@ -67,8 +67,8 @@ pub struct Status {
     pub index: u64,
     /// The last entry that it has applied.
     pub applied: u64,
-    /// Raft's term, as it knows it; 0 where it does not tell.
-    pub term: u64,
+    /// Raft's term, as it knows it; none where it does not tell.
+    pub term: Option<u64>,
     /// Whether it is a learner and so has no vote.
     pub is_learner: bool,
     /// Alarms of the cluster, in etcd's words.

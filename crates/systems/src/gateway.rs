@@ -46,9 +46,8 @@ pub(crate) struct Status {
     pub index: u64,
     #[serde(rename = "raftAppliedIndex", deserialize_with = "wide")]
     pub applied: u64,
-    /// Raft's term; none where nothing is told.
     #[serde(default, rename = "raftTerm", deserialize_with = "wide")]
-    pub term: u64,
+    raft_term: u64,
     #[serde(default, rename = "isLearner")]
     pub is_learner: bool,
     /// That there is no leader, and every alarm of the cluster.
@@ -85,6 +84,11 @@ impl Status {
     /// The member that it follows; none while there is no leader.
     pub fn leader(&self) -> Option<u64> {
         (self.leader_id != 0).then_some(self.leader_id)
+    }
+
+    /// Raft's term, as it knows it; none where it does not tell.
+    pub fn term(&self) -> Option<u64> {
+        (self.raft_term != 0).then_some(self.raft_term)
     }
 }
 

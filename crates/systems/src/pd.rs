@@ -91,8 +91,8 @@ pub enum Ready {
 pub struct RaftPosition {
     /// The last entry that it has applied.
     pub applied: u64,
-    /// Raft's term, as it knows it; 0 where it does not tell.
-    pub term: u64,
+    /// Raft's term, as it knows it; none where it does not tell.
+    pub term: Option<u64>,
     /// The last entry that it knows as committed.
     pub index: u64,
     /// The member that it follows; none while there is no leader.

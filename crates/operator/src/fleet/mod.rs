@@ -446,7 +446,7 @@ async fn finish(
             told_if_refused(actor, &name, Reason::TargetNotAllowed, settled).await
         };
         left = touch(&status.batch).await?;
-        if is_deleted(&resource) && left.len() > left.unanswered() {
+        if is_deleted(&resource) && left.any_refused() {
             // What is refused now may have been let through a moment ago, and land.
             tokio::time::sleep(actor.context.settings.longest_write).await;
             left = touch(&left.reserved()).await?;

@@ -83,6 +83,11 @@ impl Unsettled {
         self.open().filter(|(_, one)| !one.refused).count()
     }
 
+    /// Touches of some are refused.
+    pub fn any_refused(&self) -> bool {
+        self.open().any(|(_, one)| one.refused)
+    }
+
     /// The last write to it was not answered, whether or not it is settled.
     pub fn has(&self, id: &ItemId) -> bool {
         self.0.contains_key(id)

@@ -19,10 +19,10 @@ pub(super) fn status(status: gateway::Status) -> Result<Status, String> {
     Ok(Status {
         member_id: status.header.member_id,
         leader_id: status.leader(),
+        term: status.term(),
         version: status.version,
         index: status.index,
         applied: status.applied,
-        term: status.term,
         is_learner: status.is_learner,
         alarms: status.errors.into_iter().filter(|error| error != NO_LEADER).collect(),
         downgrade: status.downgrade.target(),

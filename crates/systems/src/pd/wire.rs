@@ -110,7 +110,7 @@ pub(super) fn health_by_name(healths: Healths) -> BTreeMap<String, bool> {
 pub(super) fn raft_position(status: &Status) -> RaftPosition {
     RaftPosition {
         applied: status.applied,
-        term: status.term,
+        term: status.term(),
         index: status.index,
         leader_id: status.leader(),
         member_id: status.header.member_id,

@@ -61,9 +61,9 @@ fn agreed(answers: &[Answer], places: &[Place]) -> Result<Seen, String> {
         return Err("two members have names that can't be told apart".to_owned());
     }
     let leads = |pod: &str| leader.known().is_some_and(|leader| leader.as_str() == pod);
-    let term = said.iter().find(|(pod, _)| leads(pod)).map(|(_, said)| said.status.term);
+    let term = said.iter().find(|(pod, _)| leads(pod)).and_then(|(_, said)| said.status.term);
     let mut quorum = Quorum::new(Fact::Known(called_so), leader);
-    quorum.term = term.filter(|term| *term > 0);
+    quorum.term = term;
     quorum.downgrade = all_say(&said, |said| said.status.downgrade.as_deref());
     quorum.agreed = all_say(&said, |said| said.cluster_version.as_deref());
     Ok(Seen::new(quorum, names.into_iter().map(|(id, name)| (name, id.to_string())).collect(), places))
@@ -236,7 +236,7 @@ mod tests {
                 leader_id: Some(IDS),
                 index: 100,
                 applied: 90,
-                term: 3,
+                term: Some(3),
                 is_learner: false,
                 alarms: vec![],
                 downgrade: None,

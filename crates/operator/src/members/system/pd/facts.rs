@@ -87,7 +87,7 @@ fn quorum(answers: &[Answer]) -> Quorum {
     let raft = said.iter().find(|(pod, _)| leads(pod)).and_then(|(_, said)| said.raft);
     let mut quorum = Quorum::new(Fact::Known(members), leader);
     // Only who leads the etcd in it can come to lead PD.
-    quorum.term = raft.map(|raft| raft.term).filter(|term| *term > 0);
+    quorum.term = raft.and_then(|raft| raft.term);
     quorum
 }
 
@@ -178,7 +178,7 @@ mod tests {
             ready: Ready::Yes,
             raft: Some(RaftPosition {
                 applied: 90,
-                term: 3,
+                term: Some(3),
                 index: 100,
                 leader_id: Some(1),
                 member_id: 1,
